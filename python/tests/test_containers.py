@@ -6,12 +6,13 @@ import os
 import resource
 import struct
 import unittest
+import warnings
 
 import numpy as np
 
 from helpers import Case, f32, formats, write_safetensors
 from tilusc.formats.gguf import GgufFile
-from tilusc.formats.safetensors import SafetensorsFile
+from tilusc.formats.safetensors import DTYPES, SafetensorsFile
 import samples
 
 try:
@@ -134,6 +135,40 @@ class Mutations(Case):
         except formats.FormatError:
             return 1
         return 0
+
+    def reshape(self, dtype, shape, raw):
+        """Returns the tensor with other extents, and as many bytes as they take."""
+        at = self.random.randrange(len(shape) + 1)
+        shape = self.random.choice(([], shape[::-1], shape[:-1], shape + [1], shape[:at] + [0] + shape[at + 1:],
+                                    shape[:at] + [2] + shape[at:], shape[:at] + [7] + shape[at + 1:]))
+        size = DTYPES[dtype][0] // 8
+        for extent in shape:
+            size *= extent
+        return dtype, shape, (raw * (size // max(1, len(raw)) + 1))[:size].ljust(size, b"\0")
+
+    def test_shapes(self):
+        """Reads samples whose tensors are missing, or whole but of other shapes."""
+        for layer, (tensors, config) in samples.layers().items():
+            folder = self.path("shapes-" + layer)
+            os.mkdir(folder)
+            with open(os.path.join(folder, "config.json"), "w") as file:
+                json.dump({"quantization_config": config}, file)
+            for _ in range(MUTATIONS // 10):
+                made = dict(tensors)
+                for _ in range(self.random.choice((1, 1, 2, 3))):
+                    name = self.random.choice(list(tensors))
+                    if self.random.random() < 0.1:
+                        made.pop(name, None)
+                    else:
+                        made[name] = self.reshape(*tensors[name])
+                write_safetensors(os.path.join(folder, "model.safetensors"), made)
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("error", RuntimeWarning)
+                        self.try_one(folder)
+                except Exception as error:
+                    shapes = {name: (x[0], x[1]) for name, x in made.items()}
+                    raise AssertionError(f"{layer} {shapes}: {type(error).__name__}: {error}") from error
 
     def test_mutations(self):
         files = samples.write_all(self.folder)

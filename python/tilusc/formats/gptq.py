@@ -51,7 +51,7 @@ def read(layer: Layer) -> QuantizedWeight:
 
 
 def _bits(layer: Layer, settings: Dict[str, Any], n: int) -> int:
-    columns = layer.store.shape(layer.name("qzeros"))[-1] * WORDS.get(layer.dtype("qzeros"), 0)
+    columns = layer.bits("qzeros", tuple(WORDS), 2).shape[1] * WORDS[layer.dtype("qzeros")]
     fits = [b for b in (2, 3, 4, 5, 6, 7, 8) if -(-n * b // 32) * 32 == columns or n * b == columns]
     if "bits" in settings:
         bits = layer.number("bits", settings["bits"], 2, 8)
