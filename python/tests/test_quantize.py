@@ -1,4 +1,5 @@
 """Quantizing: nearest codes, ranges, GPTQ, whole checkpoints, and that readers give back what was written."""
+import dataclasses
 import importlib.util
 import json
 import os
@@ -70,6 +71,26 @@ class Nearest(Case):
         self.assertEqual(weight.codes[0, :4].tolist(), [0, 1, 1, 3])
         weight = quantize(-row, Scheme("i3", 0, clip="minmax"))
         self.assertEqual((weight.scales[0, 0], weight.codes[0, :4].tolist()), (0.75, [1, 0, 7, 4]))
+
+    def test_zero_points_of_groups_far_from_zero(self):
+        """f16 has zero points up to 65504 codes: those of groups whose values are almost the same lay beyond."""
+        for spread in (0.1, 1e-2, 1e-3, 1e-4, 1e-6):
+            for base in (3.0, -3.0, 200.0):
+                w = np.full((4, 256), base, "f4") + np.random.default_rng(0).uniform(0, spread * 3, (4, 256)).astype("f4")
+                for weights in ("u1", "u2", "u4", "u8"):
+                    with self.subTest(weights=weights, base=base, spread=spread):
+                        made = quantize(w, Scheme(weights, 128, "float"))
+                        allowed = 2.0 ** -11 * abs(base) + 3 * spread / ((1 << type_bits(weights)) - 1)
+                        self.assertLess(np.abs(made.dequantize() - w).max(), allowed)
+                        np.testing.assert_array_equal(made.to_matmul().dequantize(), made.dequantize())
+
+    def test_weights_beyond_scales(self):
+        w = matrix() * np.float32(1e7)
+        for scheme in (Scheme("i4", 32), Scheme("u4", 32, "integer"), Scheme("u4", 32, "float"), Scheme("f4e2m1", 32)):
+            with self.assertRaisesRegex(ValueError, "too large for scales in f16: bf16"):
+                quantize(w, scheme)
+            larger = dataclasses.replace(scheme, scales="bf16")
+            self.assertLess(np.abs(quantize(w, larger).dequantize() - w).max(), 0.2 * np.abs(w).max())
 
     def test_zeros_and_constants(self):
         for weights, zeros in schemes():
