@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import unittest
@@ -334,6 +335,24 @@ class Checkpoint(Case):
                 w = plain.weight(name).dequantize()
                 wanted = quantize_gptq(w, scheme, hessian) if module in name else quantize(w, scheme)
                 np.testing.assert_array_equal(made.weight(name).dequantize(), wanted.dequantize(), name)
+
+    def test_no_room(self):
+        """A file that cannot be written is named, and leaves nothing."""
+        source, scheme = self.make(), Scheme("u4", 32, "integer")
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 13, limits[1]))
+        try:
+            with self.assertRaises(OSError) as caught:
+                Job(source, self.path("t"), scheme).run()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        self.assertRegex(str(caught.exception), r"too large: '.*/t/model-0000\d\.safetensors'")
+        self.assertEqual([x for x in os.listdir(self.path("t")) if x.endswith(".part")], [])
+        Job(source, self.path("t"), scheme).run()
+        Job(source, self.path("u"), scheme).run()
+        for name in os.listdir(self.path("u")):
+            with open(self.path("t/" + name), "rb") as a, open(self.path("u/" + name), "rb") as b:
+                self.assertEqual(a.read(), b.read(), name)
 
     def test_names_that_meet_nothing(self):
         source, scheme, target = self.make(), Scheme("i4", 32), self.path("t")
