@@ -272,6 +272,16 @@ class Checkpoint(Case):
                 self.assertEqual(config["hidden_size"], 64)
                 self.assertIn("lm_head", config["quantization_config"]["ignore"])
 
+    def test_heads_embeddings_and_routers_stay(self):
+        stay = ("lm_head", "language_model.lm_head", "model.layers.61.shared_head.head", "model.embed_tokens",
+                "transformer.wte", "wpe", "model.layers.0.mlp.gate", "model.layers.0.mlp.shared_expert_gate",
+                "model.layers.0.feed_forward.router")
+        change = ("model.layers.0.mlp.gate_proj", "model.layers.0.mlp.shared_expert.gate_proj", "lm_head.dense", "lm_head_2")
+        write_safetensors(self.path("m.safetensors"), {
+            x + ".weight": ("F16", [16, 32], np.ones((16, 32), "f2").tobytes()) for x in stay + change})
+        job = Job(self.path("m.safetensors"), self.path("t"), Scheme("u4", 32, "integer"))
+        self.assertEqual(sorted(job.chosen), sorted(x + ".weight" for x in change))
+
     def test_uneven_columns_take_the_own_layout(self):
         job = Job(self.make(), self.path("t"), Scheme("i4", 64))
         self.assertIsNone(job.why_own)

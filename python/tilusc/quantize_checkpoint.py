@@ -29,8 +29,10 @@ from .llama import Block, Cache, dense, frequencies, read_config
 from .quantize import Scheme, quantize
 from .quantize_gptq import Hessian, quantize as quantize_gptq
 
-# Modules that stay as they are: no products with packed weights, or too few of them to matter.
-IGNORE = ("lm_head", "re:.*embed", "re:.*router", "re:.*\\.gate$")
+# Modules that stay as they are: no products with packed weights, or too few of them to matter. Heads may be those of
+# a model inside of another one, wte and wpe are GPT's embeddings, and Qwen's shared experts have a gate of one row.
+IGNORE = ("re:(.*\\.)?lm_head$", "re:.*\\.shared_head\\.head$", "re:.*embed", "re:(.*\\.)?w[tp]e$", "re:.*router",
+          "re:.*\\.gate$", "re:.*\\.shared_expert_gate$")
 LAYER = re.compile(r"^(.*?\.?(?:layers|blocks|h)\.\d+)\.")
 # Products whose input is that of another one.
 SHARED = {"k_proj": "q_proj", "v_proj": "q_proj", "up_proj": "gate_proj"}
