@@ -1,6 +1,8 @@
 """Quantizing: nearest codes, ranges, GPTQ, whole checkpoints, and that readers give back what was written."""
+import contextlib
 import dataclasses
 import importlib.util
+import io
 import json
 import os
 import re
@@ -19,6 +21,7 @@ from tilusc.formats.write import compressed_config, compressed_tensors, tilus_co
 from tilusc.quantize import Scheme, encode, quantize, value_range
 from tilusc.quantize_checkpoint import Activations, Job
 from tilusc.quantize_gptq import Hessian, quantize as quantize_gptq
+from tilusc.quantize_main import main
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 FLOATS = [f"f{bits}e{e}m{bits - 1 - e}" for bits in range(3, 9) for e in range(1, bits)]
@@ -415,6 +418,24 @@ class Checkpoint(Case):
         done = subprocess.run(command[:-4] + ["-w", "u9"], env=environment, text=True, capture_output=True)
         self.assertEqual((done.returncode, done.stderr.count("Traceback")), (1, 0))
         self.assertIn("error: weights are u9", done.stderr)
+
+
+    def test_wrong_options(self):
+        """What cannot be calibrated by is an error, not a checkpoint of the nearest codes."""
+        source = self.make()
+        for name, tokens in (("good", self.tokens()), ("none", np.zeros((0, 5), int)), ("empty", np.zeros((3, 0), int)),
+                             ("beyond", [[0, 96]]), ("negative", [[-1, 0]])):
+            np.save(self.path(name + ".npy"), np.array(tokens))
+        for tokens, more, said in (("none", (), "none.npy has no tokens"), ("empty", (), "empty.npy has no tokens"),
+                                   ("beyond", (), "are 0 to 96, not 0 to 95"), ("negative", (), "are -1 to 0, not 0 to 95"),
+                                   ("good", ("--damping", "-1"), "damping is -1.0"),
+                                   ("good", ("--damping", "nan"), "damping is nan"), ("good", ("--context", "0"), "context is 0")):
+            text = io.StringIO()
+            with contextlib.redirect_stderr(text):
+                code = main([source, self.path("t"), "-w", "u4", "-g", "32", "--calibration", self.path(tokens + ".npy"), *more])
+            self.assertEqual((code, "error: " in text.getvalue() and said in text.getvalue()), (1, True), text.getvalue())
+        with self.assertRaisesRegex(ValueError, "no tokens"):
+            Job(source, self.path("t"), Scheme("u4", 32, "integer"), Activations([]))
 
 
 class Page(unittest.TestCase):

@@ -58,6 +58,10 @@ class Job:
     def __init__(self, source: str, target: str, scheme: Scheme, calibration: Optional[Activations] = None,
                  ignore: Sequence[str] = (), layout: str = "auto", damping: float = 0.01) -> None:
         self.scheme, self.target, self.calibration, self.damping = scheme, target, calibration, damping
+        if not 0 <= damping < float("inf"):
+            raise ValueError(f"damping is {damping}, not a number from 0 on")
+        if calibration and not calibration.inputs and not any(map(len, calibration.tokens)):
+            raise ValueError("the calibration has no tokens")
         self.ignore = [*IGNORE, *ignore]
         for text in ignore:
             if text.startswith("re:"):
@@ -258,7 +262,8 @@ class Flow:
         tokens = np.concatenate([np.asarray(x, np.int64) for x in job.calibration.tokens])
         table = job.store.floats("model.embed_tokens.weight")
         if tokens.size == 0 or tokens.min() < 0 or tokens.max() >= len(table):
-            raise ValueError(f"tokens of the calibration are not 0 to {len(table) - 1}")
+            found = f"{tokens.min()} to {tokens.max()}" if tokens.size else "none"
+            raise ValueError(f"tokens of the calibration are {found}, not 0 to {len(table) - 1}")
         self.rows = table[tokens]
 
     def _layer(self, unit: str) -> Optional[int]:
