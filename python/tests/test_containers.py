@@ -3,6 +3,7 @@
 TILUS_FORMATS_MUTATIONS is how many mutated files are tried (default 2000)."""
 import json
 import os
+import pathlib
 import resource
 import struct
 import unittest
@@ -87,6 +88,13 @@ class Safetensors(Case):
         for name in ("a.safetensors", "b.safetensors"):
             write_safetensors(self.path(name), {})
         self.refused("a.safetensors, b.safetensors, not one", formats.open, self.folder)
+
+    def test_places(self):
+        write_safetensors(self.path("model.safetensors"), {"x.weight": f32([1, 2], [1, 2])})
+        for place in (self.folder, pathlib.Path(self.folder), os.fsencode(self.folder)):
+            with formats.open(place) as model:
+                self.assertEqual(model.names(), ["x.weight"])
+            self.refused("x.weight: the file was closed", model.weight, "x.weight")
 
     @unittest.skipIf(safetensors is None, "no package safetensors")
     def test_against_the_package(self):

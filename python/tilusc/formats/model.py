@@ -59,7 +59,7 @@ class Model:
 def open(path: str) -> Model:
     """Opens a folder with safetensors or one GGUF file, an index of shards, or one such file.
     FormatError: it is none, or it is damaged."""
-    path = os.fspath(path)
+    path = os.fsdecode(path)
     if os.path.isdir(path):
         path = _main_file(path)
     if path.endswith(".gguf"):
