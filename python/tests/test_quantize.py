@@ -494,6 +494,29 @@ class Model(Case):
         wanted = np.exp(-np.mean([likelihood[i, tokens[i + 1]] for i in range(5)]))
         self.assertAlmostEqual(llama.perplexity(whole, tokens), float(wanted), 3)
 
+    def test_rotations_of_both_configurations(self):
+        """transformers 5 writes rope_parameters, whose base was taken for the usual one."""
+        scaling = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+        sizes = {name: value for name, value in SIZES.items() if name != "rope_theta"}
+
+        def config_of(**more):
+            write_safetensors(self.path("model.safetensors"), {})
+            with open(self.path("config.json"), "w") as file:
+                json.dump({**sizes, **more}, file)
+            with formats.open(self.folder) as model:
+                return llama.read_config(model)
+        self.assertEqual(config_of().rope_base, 10000.0)
+        for old, new in (({}, {"rope_type": "default"}),
+                         ({"rope_scaling": {"rope_type": "llama3", **scaling}}, {"rope_type": "llama3", **scaling})):
+            first = config_of(rope_theta=5e5, **old)
+            second = config_of(rope_parameters={"rope_theta": 5e5, **new})
+            self.assertEqual((first.rope_base, second.rope_base), (5e5, 5e5))
+            np.testing.assert_array_equal(llama.frequencies(first), llama.frequencies(second))
+        self.assertEqual(config_of(rope_theta=5e5, rope_scaling={"type": "default"}).rope_scaling, None)
+        self.refused("rope_type is yarn, not llama3", config_of, rope_parameters={"rope_theta": 5e5, "rope_type": "yarn"})
+        self.refused("rope_type is linear, not llama3", config_of, rope_scaling={"type": "linear", "factor": 2.0})
+        self.refused("hidden_act is gelu, not silu", config_of, hidden_act="gelu")
+
     def test_llama3_frequencies(self):
         scaling = dict(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=8192)
         plain = llama.Config(1, 8, 1, 1, 128, 500000.0, 1e-5, False)
