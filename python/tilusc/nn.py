@@ -24,8 +24,12 @@ class _WithoutGradient(torch.autograd.Function):
     """Passes a result on, and says in the backward pass that there is no gradient."""
 
     @staticmethod
-    def forward(ctx: Any, y: torch.Tensor, *given: Optional[torch.Tensor]) -> torch.Tensor:
+    def forward(y: torch.Tensor, *given: Optional[torch.Tensor]) -> torch.Tensor:
         return y.view_as(y)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:      # which torch.func.grad asks for
+        pass
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:

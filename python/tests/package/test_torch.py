@@ -202,6 +202,8 @@ def test_gradient_is_refused(device):
         y.float().sum().backward()
     with torch.no_grad():
         assert not layer(asked).requires_grad
+    with pytest.raises(tilusc.Error, match="no gradient: they are for inference"):
+        torch.func.grad(lambda x: layer(x).float().sum())(x)
     gate, up, down = torch.randn(3, 2, 64, 64).half() / 8
     experts = QuantizedExperts.from_float(gate, up, down, "u4", top=1, device="cpu" if device == "cpu" else None)
     x, route = torch.randn(3, 64, device=device).half(), torch.ones(3, 1, device=device, requires_grad=True)
