@@ -367,6 +367,16 @@ class Checkpoint(Case):
             with open(self.path("t/" + name), "rb") as a, open(self.path("u/" + name), "rb") as b:
                 self.assertEqual(a.read(), b.read(), name)
 
+    def test_one_writer_at_a_time(self):
+        """Two processes wrote to one file, and the second ended because it was gone."""
+        job = Job(self.make(), self.path("t"), Scheme("u4", 32, "integer"))
+
+        def again(done, count, name):
+            with self.assertRaisesRegex(ValueError, "another process writes to .*/t$"):
+                job.run()
+        job.run(again)
+        job.run()       # goes on when the other one has ended
+
     def test_names_that_meet_nothing(self):
         source, scheme, target = self.make(), Scheme("i4", 32), self.path("t")
         for wrong, why in (("re:*", "nothing to repeat"), ("re:(", "is no pattern"), ("re:" + "a" * 1001, "1001 characters")):

@@ -7,13 +7,15 @@ A unit is a layer ("model.layers.7"), or a tensor outside of layers; it becomes 
 Files appear when they are whole, so that a job that was interrupted goes on after the last one."""
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
 import warnings
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -131,6 +133,10 @@ class Job:
     def run(self, note: Note = lambda done, count, name: None) -> None:
         """Writes what is missing; `note` is called before each unit and once at the end."""
         os.makedirs(self.target, exist_ok=True)
+        with _only_writer(self.target):
+            self._run(note)
+
+    def _run(self, note: Note) -> None:
         self._check_target()
         flow = Flow(self) if self.calibration and self.calibration.tokens else None
         for i, (unit, names) in enumerate(self.units.items()):
@@ -227,6 +233,21 @@ class Job:
         config = read_json(path) if os.path.exists(path) else {}
         config["quantization_config"] = self.config()
         _write_json(os.path.join(self.target, "config.json"), config)
+
+
+@contextlib.contextmanager
+def _only_writer(folder: str) -> Iterator[None]:
+    """Keeps other processes from writing to a folder. ValueError: one does. Some file systems know no locks."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(f"another process writes to {folder}") from None
+        yield
+    finally:
+        os.close(handle)
 
 
 def _is_meant(text: str, module: str) -> bool:
