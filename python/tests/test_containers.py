@@ -218,6 +218,15 @@ class Gguf(Case):
                 file.write(good[:size])
             self.refused("", GgufFile, path)
 
+    def test_parts(self):
+        """A part of a model had some of its matrices, and said nothing of the others."""
+        def write(parts):
+            count = samples.string("split.count") + struct.pack("<IH", 2, parts)
+            return samples.write_gguf(self.path("x.gguf"), samples.GGUF_TENSORS, more=[count])
+        with formats.open(write(1)) as model:
+            self.assertEqual(model.names(), ["a.weight", "b.weight"])
+        self.refused("one of 3 parts of a model: join them", formats.open, write(3))
+
     def test_wrong_tensors(self):
         def write(**more):
             return samples.write_gguf(self.path("x.gguf"), samples.GGUF_TENSORS, **more)
