@@ -439,10 +439,12 @@ class Checkpoint(Case):
         for tokens, more, said in (("none", (), "none.npy has no tokens"), ("empty", (), "empty.npy has no tokens"),
                                    ("beyond", (), "are 0 to 96, not 0 to 95"), ("negative", (), "are -1 to 0, not 0 to 95"),
                                    ("good", ("--damping", "-1"), "damping is -1.0"),
-                                   ("good", ("--damping", "nan"), "damping is nan"), ("good", ("--context", "0"), "context is 0")):
+                                   ("good", ("--damping", "nan"), "damping is nan"),
+                                   ("good", ("--context", "0"), "context is 0")):
             text = io.StringIO()
             with contextlib.redirect_stderr(text):
-                code = main([source, self.path("t"), "-w", "u4", "-g", "32", "--calibration", self.path(tokens + ".npy"), *more])
+                code = main([source, self.path("t"), "-w", "u4", "-g", "32",
+                             "--calibration", self.path(tokens + ".npy"), *more])
             self.assertEqual((code, "error: " in text.getvalue() and said in text.getvalue()), (1, True), text.getvalue())
         with self.assertRaisesRegex(ValueError, "no tokens"):
             Job(source, self.path("t"), Scheme("u4", 32, "integer"), Activations([]))
