@@ -426,7 +426,7 @@ const char *matmul_config_print(const MatmulConfig *config,
 
 /* ---- parameters and names --------------------------------------------- */
 
-enum { PARAMETERS_MAX = 32 };
+enum { PARAMETERS_MAX = 40 };     /* products of experts have up to 35 */
 
 /* A value of -D. `tag` leads it in names; NULL: what others imply, and names lack. */
 typedef struct Parameter {

@@ -14,7 +14,7 @@ enum {
     MATMUL_COPIER_REGISTERS = 40,   /* of threads that copy, under register reallocation */
     MATMUL_TEXT_MAX = 512,      /* bytes of parameters, with the NUL */
     MATMUL_CONFIG_MAX = 256,    /* of a configuration as text */
-    MATMUL_NAME_MAX = 160,      /* of an artefact's name */
+    MATMUL_NAME_MAX = 192,      /* of an artefact's name */
     MATMUL_STRIDE_MAX = 1 << 23,    /* elements between rows of A */
 };
 

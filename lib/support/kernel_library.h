@@ -102,7 +102,7 @@ tilus_status argument_order_refuse(const char *kernel, const tilus_kernel_info *
 /* Puts values, by their numbers, into a kernel's order, as tilus_launch takes them. */
 void argument_order_apply(const ArgumentOrder *order, const tilus_arg values[], tilus_arg args[]);
 
-enum { KERNEL_NAME_MAX = 160, KERNEL_PARAMETERS_MAX = 512 };      /* bytes, with the NUL */
+enum { KERNEL_NAME_MAX = 192, KERNEL_PARAMETERS_MAX = 512 };      /* bytes, with the NUL */
 
 /* A program with its parameters for a target, once for all plans of a library. */
 typedef struct Kernel {

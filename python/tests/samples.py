@@ -25,11 +25,12 @@ def string(text):
     return struct.pack("<Q", len(text)) + text.encode()
 
 
-def write_gguf(path, tensors, version=3, alignment=None, offsets=None):
-    """Writes tensors (name, type id, shape innermost first, bytes)."""
+def write_gguf(path, tensors, version=3, alignment=None, offsets=None, more=()):
+    """Writes tensors (name, type id, shape innermost first, bytes), and `more` pairs of metadata."""
     pairs = [string("general.name") + struct.pack("<I", 8) + string("x"),
              string("tokens") + struct.pack("<IIQ", 9, 8, 2) + string("a") + string("bc"),
              string("numbers") + struct.pack("<IIQ3f", 9, 6, 3, 1, 2, 3)]
+    pairs += more
     if alignment is not None:
         pairs.append(string("general.alignment") + struct.pack("<II", 4, alignment))
     alignment = alignment or 32

@@ -3,15 +3,17 @@
 TILUS_FORMATS_MUTATIONS is how many mutated files are tried (default 2000)."""
 import json
 import os
+import pathlib
 import resource
 import struct
 import unittest
+import warnings
 
 import numpy as np
 
 from helpers import Case, f32, formats, write_safetensors
 from tilusc.formats.gguf import GgufFile
-from tilusc.formats.safetensors import SafetensorsFile
+from tilusc.formats.safetensors import DTYPES, SafetensorsFile
 import samples
 
 try:
@@ -87,6 +89,13 @@ class Safetensors(Case):
             write_safetensors(self.path(name), {})
         self.refused("a.safetensors, b.safetensors, not one", formats.open, self.folder)
 
+    def test_places(self):
+        write_safetensors(self.path("model.safetensors"), {"x.weight": f32([1, 2], [1, 2])})
+        for place in (self.folder, pathlib.Path(self.folder), os.fsencode(self.folder)):
+            with formats.open(place) as model:
+                self.assertEqual(model.names(), ["x.weight"])
+            self.refused("x.weight: the file was closed", model.weight, "x.weight")
+
     @unittest.skipIf(safetensors is None, "no package safetensors")
     def test_against_the_package(self):
         tensors = {"a": np.arange(6, dtype="f4").reshape(2, 3), "b": np.ones((3, 2), "f2"),
@@ -135,6 +144,40 @@ class Mutations(Case):
             return 1
         return 0
 
+    def reshape(self, dtype, shape, raw):
+        """Returns the tensor with other extents, and as many bytes as they take."""
+        at = self.random.randrange(len(shape) + 1)
+        shape = self.random.choice(([], shape[::-1], shape[:-1], shape + [1], shape[:at] + [0] + shape[at + 1:],
+                                    shape[:at] + [2] + shape[at:], shape[:at] + [7] + shape[at + 1:]))
+        size = DTYPES[dtype][0] // 8
+        for extent in shape:
+            size *= extent
+        return dtype, shape, (raw * (size // max(1, len(raw)) + 1))[:size].ljust(size, b"\0")
+
+    def test_shapes(self):
+        """Reads samples whose tensors are missing, or whole but of other shapes."""
+        for layer, (tensors, config) in samples.layers().items():
+            folder = self.path("shapes-" + layer)
+            os.mkdir(folder)
+            with open(os.path.join(folder, "config.json"), "w") as file:
+                json.dump({"quantization_config": config}, file)
+            for _ in range(MUTATIONS // 10):
+                made = dict(tensors)
+                for _ in range(self.random.choice((1, 1, 2, 3))):
+                    name = self.random.choice(list(tensors))
+                    if self.random.random() < 0.1:
+                        made.pop(name, None)
+                    else:
+                        made[name] = self.reshape(*tensors[name])
+                write_safetensors(os.path.join(folder, "model.safetensors"), made)
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("error", RuntimeWarning)
+                        self.try_one(folder)
+                except Exception as error:
+                    shapes = {name: (x[0], x[1]) for name, x in made.items()}
+                    raise AssertionError(f"{layer} {shapes}: {type(error).__name__}: {error}") from error
+
     def test_mutations(self):
         files = samples.write_all(self.folder)
         count = max(1, MUTATIONS // len(files))
@@ -174,6 +217,15 @@ class Gguf(Case):
             with open(path, "wb") as file:
                 file.write(good[:size])
             self.refused("", GgufFile, path)
+
+    def test_parts(self):
+        """A part of a model had some of its matrices, and said nothing of the others."""
+        def write(parts):
+            count = samples.string("split.count") + struct.pack("<IH", 2, parts)
+            return samples.write_gguf(self.path("x.gguf"), samples.GGUF_TENSORS, more=[count])
+        with formats.open(write(1)) as model:
+            self.assertEqual(model.names(), ["a.weight", "b.weight"])
+        self.refused("one of 3 parts of a model: join them", formats.open, write(3))
 
     def test_wrong_tensors(self):
         def write(**more):

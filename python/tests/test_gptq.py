@@ -126,6 +126,20 @@ class Gptq(Case):
         self.assertIsNone(override_of(config(4, dynamic={**left, **eight}), "m"))
         self.assertEqual(override_of(config(4, dynamic=left), "other.m"), {})
 
+    def test_auto_round(self):
+        """AutoRound's own form has zero points as they are, the one of AutoGPTQ less one."""
+        def config_of(packing, bits=4, **more):
+            return dict(config(bits, sym=False, quant_method="auto-round", packing_format=packing), **more)
+        for packing, less in (("auto_round", 0), ("auto_round:gptqmodel", 0), ("auto_round:auto_gptq", 1)):
+            tensors, values = self.tensors(32, 64, 4, 32, less=less)
+            self.check(self.read(tensors, config_of(packing)), values)
+            own = config_of(packing, 8, extra_config={"m": {"bits": 4}, "n": {"bits": 2}})
+            self.check(self.read(tensors, own), values)
+        for packing in ("auto_round:exllamav2", None):
+            self.refused(f"packing_format is {packing}, not auto_round", self.read, tensors, config_of(packing))
+        tensors, values = self.tensors(32, 64, 4, 32, less=1, zeros=[[8] * 32] * 2)
+        self.check(self.read(tensors, config_of("auto_round:exllamav2", sym=True)), values)
+
     def test_no_configuration(self):
         tensors, values = self.tensors(32, 64, 3, 32, less=1)
         model = self.model(tensors)

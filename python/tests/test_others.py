@@ -179,6 +179,17 @@ class Fours(Case):
         self.assertEqual(model.tensor("b.weight").tolist(), [1, 2, 3])
         self.refused("quantize them", model.weight("a.weight").to_matmul)
 
+    def test_codes_beside_scales_of_no_known_format(self):
+        """Such codes were plain weights, without their scales: FP8 of Mistral has qscale_weight."""
+        eight = ("F8_E4M3", [2, 16], bytes([0x38] * 32))
+        for scale in ("qscale_weight", "scale", "weight_scales"):
+            self.refused(f"scales beside it, {scale}", self.read, {"m.weight": eight, "m." + scale: f32([2], [1])})
+        experts = ("F8_E4M3", [1, 2, 16], bytes([0x38] * 32))
+        self.refused("w1_scale", self.read, {"m.w1": experts, "m.w1_scale": f32([2], [1])}, name="m.w1", expert=0)
+        for other in ("m.input_scale", "m.norm.scale", "m2.scale"):
+            weight = self.read({"m.weight": eight, other: f32([2], [1])})
+            self.assertEqual(weight.dequantize().tolist(), [[1.0] * 16] * 2)
+
     def test_configuration_of_modelopt(self):
         with open(self.path("hf_quant_config.json"), "w") as file:
             json.dump({"quantization": {"quant_algo": "NVFP4"}}, file)

@@ -1,8 +1,12 @@
 """Quantizing: nearest codes, ranges, GPTQ, whole checkpoints, and that readers give back what was written."""
+import contextlib
+import dataclasses
 import importlib.util
+import io
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import unittest
@@ -17,6 +21,7 @@ from tilusc.formats.write import compressed_config, compressed_tensors, tilus_co
 from tilusc.quantize import Scheme, encode, quantize, value_range
 from tilusc.quantize_checkpoint import Activations, Job
 from tilusc.quantize_gptq import Hessian, quantize as quantize_gptq
+from tilusc.quantize_main import main
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 FLOATS = [f"f{bits}e{e}m{bits - 1 - e}" for bits in range(3, 9) for e in range(1, bits)]
@@ -70,6 +75,26 @@ class Nearest(Case):
         self.assertEqual(weight.codes[0, :4].tolist(), [0, 1, 1, 3])
         weight = quantize(-row, Scheme("i3", 0, clip="minmax"))
         self.assertEqual((weight.scales[0, 0], weight.codes[0, :4].tolist()), (0.75, [1, 0, 7, 4]))
+
+    def test_zero_points_of_groups_far_from_zero(self):
+        """f16 has zero points up to 65504 codes: those of groups whose values are almost the same lay beyond."""
+        for spread in (0.1, 1e-2, 1e-3, 1e-4, 1e-6):
+            for base in (3.0, -3.0, 200.0):
+                w = np.full((4, 256), base, "f4") + np.random.default_rng(0).uniform(0, spread * 3, (4, 256)).astype("f4")
+                for weights in ("u1", "u2", "u4", "u8"):
+                    with self.subTest(weights=weights, base=base, spread=spread):
+                        made = quantize(w, Scheme(weights, 128, "float"))
+                        allowed = 2.0 ** -11 * abs(base) + 3 * spread / ((1 << type_bits(weights)) - 1)
+                        self.assertLess(np.abs(made.dequantize() - w).max(), allowed)
+                        np.testing.assert_array_equal(made.to_matmul().dequantize(), made.dequantize())
+
+    def test_weights_beyond_scales(self):
+        w = matrix() * np.float32(1e7)
+        for scheme in (Scheme("i4", 32), Scheme("u4", 32, "integer"), Scheme("u4", 32, "float"), Scheme("f4e2m1", 32)):
+            with self.assertRaisesRegex(ValueError, "too large for scales in f16: bf16"):
+                quantize(w, scheme)
+            larger = dataclasses.replace(scheme, scales="bf16")
+            self.assertLess(np.abs(quantize(w, larger).dequantize() - w).max(), 0.2 * np.abs(w).max())
 
     def test_zeros_and_constants(self):
         for weights, zeros in schemes():
@@ -250,6 +275,16 @@ class Checkpoint(Case):
                 self.assertEqual(config["hidden_size"], 64)
                 self.assertIn("lm_head", config["quantization_config"]["ignore"])
 
+    def test_heads_embeddings_and_routers_stay(self):
+        stay = ("lm_head", "language_model.lm_head", "model.layers.61.shared_head.head", "model.embed_tokens",
+                "transformer.wte", "wpe", "model.layers.0.mlp.gate", "model.layers.0.mlp.shared_expert_gate",
+                "model.layers.0.feed_forward.router")
+        change = ("model.layers.0.mlp.gate_proj", "model.layers.0.mlp.shared_expert.gate_proj", "lm_head.dense", "lm_head_2")
+        write_safetensors(self.path("m.safetensors"), {
+            x + ".weight": ("F16", [16, 32], np.ones((16, 32), "f2").tobytes()) for x in stay + change})
+        job = Job(self.path("m.safetensors"), self.path("t"), Scheme("u4", 32, "integer"))
+        self.assertEqual(sorted(job.chosen), sorted(x + ".weight" for x in change))
+
     def test_uneven_columns_take_the_own_layout(self):
         job = Job(self.make(), self.path("t"), Scheme("i4", 64))
         self.assertIsNone(job.why_own)
@@ -314,6 +349,34 @@ class Checkpoint(Case):
                 wanted = quantize_gptq(w, scheme, hessian) if module in name else quantize(w, scheme)
                 np.testing.assert_array_equal(made.weight(name).dequantize(), wanted.dequantize(), name)
 
+    def test_no_room(self):
+        """A file that cannot be written is named, and leaves nothing."""
+        source, scheme = self.make(), Scheme("u4", 32, "integer")
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 13, limits[1]))
+        try:
+            with self.assertRaises(OSError) as caught:
+                Job(source, self.path("t"), scheme).run()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        self.assertRegex(str(caught.exception), r"too large: '.*/t/model-0000\d\.safetensors'")
+        self.assertEqual([x for x in os.listdir(self.path("t")) if x.endswith(".part")], [])
+        Job(source, self.path("t"), scheme).run()
+        Job(source, self.path("u"), scheme).run()
+        for name in os.listdir(self.path("u")):
+            with open(self.path("t/" + name), "rb") as a, open(self.path("u/" + name), "rb") as b:
+                self.assertEqual(a.read(), b.read(), name)
+
+    def test_one_writer_at_a_time(self):
+        """Two processes wrote to one file, and the second ended because it was gone."""
+        job = Job(self.make(), self.path("t"), Scheme("u4", 32, "integer"))
+
+        def again(done, count, name):
+            with self.assertRaisesRegex(ValueError, "another process writes to .*/t$"):
+                job.run()
+        job.run(again)
+        job.run()       # goes on when the other one has ended
+
     def test_names_that_meet_nothing(self):
         source, scheme, target = self.make(), Scheme("i4", 32), self.path("t")
         for wrong, why in (("re:*", "nothing to repeat"), ("re:(", "is no pattern"), ("re:" + "a" * 1001, "1001 characters")):
@@ -365,6 +428,26 @@ class Checkpoint(Case):
         done = subprocess.run(command[:-4] + ["-w", "u9"], env=environment, text=True, capture_output=True)
         self.assertEqual((done.returncode, done.stderr.count("Traceback")), (1, 0))
         self.assertIn("error: weights are u9", done.stderr)
+
+
+    def test_wrong_options(self):
+        """What cannot be calibrated by is an error, not a checkpoint of the nearest codes."""
+        source = self.make()
+        for name, tokens in (("good", self.tokens()), ("none", np.zeros((0, 5), int)), ("empty", np.zeros((3, 0), int)),
+                             ("beyond", [[0, 96]]), ("negative", [[-1, 0]])):
+            np.save(self.path(name + ".npy"), np.array(tokens))
+        for tokens, more, said in (("none", (), "none.npy has no tokens"), ("empty", (), "empty.npy has no tokens"),
+                                   ("beyond", (), "are 0 to 96, not 0 to 95"), ("negative", (), "are -1 to 0, not 0 to 95"),
+                                   ("good", ("--damping", "-1"), "damping is -1.0"),
+                                   ("good", ("--damping", "nan"), "damping is nan"),
+                                   ("good", ("--context", "0"), "context is 0")):
+            text = io.StringIO()
+            with contextlib.redirect_stderr(text):
+                code = main([source, self.path("t"), "-w", "u4", "-g", "32",
+                             "--calibration", self.path(tokens + ".npy"), *more])
+            self.assertEqual((code, "error: " in text.getvalue() and said in text.getvalue()), (1, True), text.getvalue())
+        with self.assertRaisesRegex(ValueError, "no tokens"):
+            Job(source, self.path("t"), Scheme("u4", 32, "integer"), Activations([]))
 
 
 class Page(unittest.TestCase):
@@ -422,6 +505,29 @@ class Model(Case):
         likelihood = at_once[:-1] - np.log(np.exp(at_once[:-1]).sum(axis=1, keepdims=True))
         wanted = np.exp(-np.mean([likelihood[i, tokens[i + 1]] for i in range(5)]))
         self.assertAlmostEqual(llama.perplexity(whole, tokens), float(wanted), 3)
+
+    def test_rotations_of_both_configurations(self):
+        """transformers 5 writes rope_parameters, whose base was taken for the usual one."""
+        scaling = {"factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+        sizes = {name: value for name, value in SIZES.items() if name != "rope_theta"}
+
+        def config_of(**more):
+            write_safetensors(self.path("model.safetensors"), {})
+            with open(self.path("config.json"), "w") as file:
+                json.dump({**sizes, **more}, file)
+            with formats.open(self.folder) as model:
+                return llama.read_config(model)
+        self.assertEqual(config_of().rope_base, 10000.0)
+        for old, new in (({}, {"rope_type": "default"}),
+                         ({"rope_scaling": {"rope_type": "llama3", **scaling}}, {"rope_type": "llama3", **scaling})):
+            first = config_of(rope_theta=5e5, **old)
+            second = config_of(rope_parameters={"rope_theta": 5e5, **new})
+            self.assertEqual((first.rope_base, second.rope_base), (5e5, 5e5))
+            np.testing.assert_array_equal(llama.frequencies(first), llama.frequencies(second))
+        self.assertEqual(config_of(rope_theta=5e5, rope_scaling={"type": "default"}).rope_scaling, None)
+        self.refused("rope_type is yarn, not llama3", config_of, rope_parameters={"rope_theta": 5e5, "rope_type": "yarn"})
+        self.refused("rope_type is linear, not llama3", config_of, rope_scaling={"type": "linear", "factor": 2.0})
+        self.refused("hidden_act is gelu, not silu", config_of, hidden_act="gelu")
 
     def test_llama3_frequencies(self):
         scaling = dict(factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=8192)

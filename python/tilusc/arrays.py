@@ -84,7 +84,8 @@ def _of_interface(value: Any, interface: Dict[str, Any], device: Optional[int]) 
     name = getattr(getattr(value, "dtype", None), "name", "")
     dtype = _NAMED.get(name) or _NUMPY.get(interface["typestr"][1:])
     if dtype is None or interface["typestr"][0] == ">":
-        raise ArgumentError(f"arrays of {name or interface['typestr']} have no type here")
+        order = "big-endian " if interface["typestr"][0] == ">" else ""
+        raise ArgumentError(f"arrays of {order}{name or interface['typestr']} have no type here")
     size = int(interface["typestr"][2:])
     strides, shape = interface.get("strides"), interface["shape"]
     address, readonly = interface["data"]

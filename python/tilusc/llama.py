@@ -67,15 +67,20 @@ def read_config(model: Model) -> Config:
     except (OSError, ValueError) as error:
         raise FormatError(path, None, f"cannot be read: {error}") from error
     _expect(path, "model_type", values.get("model_type"), "llama")
-    scaling = values.get("rope_scaling") or {}
-    if scaling:
-        _expect(path, "rope_scaling", scaling.get("rope_type", scaling.get("type")), "llama3")
+    _expect(path, "hidden_act", values.get("hidden_act", "silu"), "silu")
+    # transformers 5 writes rope_parameters, with the base in it, in place of rope_scaling.
+    scaling = values.get("rope_parameters") or values.get("rope_scaling") or {}
+    base = scaling.get("rope_theta", values.get("rope_theta", 10000.0))
+    if scaling.get("rope_type", scaling.get("type", "default")) == "default":
+        scaling = {}
+    else:
+        _expect(path, "rope_type", scaling.get("rope_type", scaling.get("type")), "llama3")
     try:
         heads = values["num_attention_heads"]
         return Config(values["num_hidden_layers"], values["hidden_size"], heads,
                       values.get("num_key_value_heads") or heads,
                       values.get("head_dim") or values["hidden_size"] // heads,
-                      values.get("rope_theta", 10000.0), values["rms_norm_eps"], False, scaling or None)
+                      base, values["rms_norm_eps"], False, scaling or None)
     except KeyError as error:
         raise FormatError(path, None, f"has no {error}") from error
 

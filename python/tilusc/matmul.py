@@ -349,6 +349,9 @@ class Plan:
         other, and each is checked."""
         import numpy as np
         count = self.problem.experts or 1
+        shape = getattr(packed, "shape", ())
+        if self.problem.experts and len(shape) > 1 and shape[0] != count:
+            raise ArgumentError(f"packed weights: {shape[0]} experts, the plan's {count}")
         if is_tensor(packed):
             import torch
             packed = packed.detach().contiguous().view(-1).view(torch.uint8)

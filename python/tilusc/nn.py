@@ -24,8 +24,12 @@ class _WithoutGradient(torch.autograd.Function):
     """Passes a result on, and says in the backward pass that there is no gradient."""
 
     @staticmethod
-    def forward(ctx: Any, y: torch.Tensor, *given: Optional[torch.Tensor]) -> torch.Tensor:
+    def forward(y: torch.Tensor, *given: Optional[torch.Tensor]) -> torch.Tensor:
         return y.view_as(y)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:      # which torch.func.grad asks for
+        pass
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
@@ -185,6 +189,8 @@ class QuantizedExperts(torch.nn.Module):
         """Quantizes weights of f16, bf16 or f32: gate and up [experts, n, k], down [experts, k, n], where n is a
         multiple of 8. Arguments are those of QuantizedLinear.from_float; `top` experts are chosen for each token; with
         `residual` each call adds one."""
+        if up.dim() != 3:
+            raise ArgumentError(f"up is {list(up.shape)}, not [experts, n, k]")
         experts, n, k = up.shape
         if gate.shape != up.shape or down.shape != (experts, k, n):
             raise ArgumentError(f"gate, up and down are {list(gate.shape)}, {list(up.shape)} and {list(down.shape)}, not"
@@ -227,6 +233,10 @@ class QuantizedExperts(torch.nn.Module):
                 residual: Optional[torch.Tensor] = None) -> torch.Tensor:
         """Computes tokens x [.., k], whose `top` experts and their weights are chosen and route [.., top], plus a
         residual of the same shape, if the problem has one."""
+        top = self.problem.top or 1
+        for name, given in (("chosen", chosen), ("route", route)):
+            if given.shape[-1:] != (top,) or given.numel() * self.problem.k != x.numel() * top:
+                raise ArgumentError(f"{name} is {list(given.shape)}, not {[*x.shape[:-1], top]}")
         offsets, ids = sort_experts(chosen, self.problem.experts)
         added = None if residual is None else residual.reshape(-1, x.shape[-1])
         y = self.products(x.reshape(-1, x.shape[-1]), offsets, ids, route.reshape(-1).float(), added)

@@ -24,6 +24,9 @@ _LEAST = {1: 0.2, 2: 0.3, 3: 0.45}
 # Largest value that scales make of a float type's range: exponents above it would only make scales
 # too small for f16.
 _TOP = 448.0
+# The least scale beside a float zero point, as a part of the group's least value: f16 has zero points up to 65504, and
+# rounds those from 2048 on to more than a code, so that no bit is lost.
+_LEAST_SCALE = np.float32(2.0 ** -15)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,6 +171,8 @@ def _with_zeros(cells: np.ndarray, scheme: Scheme) -> Callable[[float], Grid]:
     def make(factor: float) -> Grid:
         scales = round_half((high - low) * np.float32(factor / top), scheme.scales)
         flat = scales == 0
+        if scheme.zeros == "float":
+            scales = np.maximum(scales, round_half(np.where(flat, 0, np.abs(low)) * _LEAST_SCALE, scheme.scales))
         zeros = -low * np.float32(factor) / np.where(flat, np.float32(1), scales)
         if scheme.zeros == "integer":
             return Grid(scales, np.clip(np.rint(zeros), 0, top).astype(np.float32))
@@ -176,9 +181,12 @@ def _with_zeros(cells: np.ndarray, scheme: Scheme) -> Callable[[float], Grid]:
 
 
 def fit(cells: np.ndarray, scheme: Scheme) -> Grid:
-    """Chooses scales and zero points of r groups, cells [columns, r]."""
+    """Chooses scales and zero points of r groups, cells [columns, r]. ValueError: a scale is beyond its type."""
     make = (_symmetric if scheme.zeros == "none" else _with_zeros)(cells, scheme)
     best = make(1.0)
+    if not np.all(np.isfinite(best.scales)):
+        raise ValueError(f"weights are too large for scales in {scheme.scales}"
+                         + (": bf16 has larger ones" if scheme.scales == "f16" else ""))
     if scheme.clip == "minmax":
         return best
     error = _error(cells, best, scheme)
@@ -200,7 +208,7 @@ def _error(cells: np.ndarray, grid: Grid, scheme: Scheme) -> np.ndarray:
 
 
 def quantize(matrix: np.ndarray, scheme: Scheme) -> QuantizedWeight:
-    """Quantizes floats [n, k] to the nearest codes. ValueError: they are not finite."""
+    """Quantizes floats [n, k] to the nearest codes. ValueError: they are not finite, or too large for the scales."""
     matrix = check_matrix(matrix)
     n, k = matrix.shape
     group = min(scheme.group or k, k)

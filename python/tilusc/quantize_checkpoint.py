@@ -7,13 +7,15 @@ A unit is a layer ("model.layers.7"), or a tensor outside of layers; it becomes 
 Files appear when they are whole, so that a job that was interrupted goes on after the last one."""
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
 import warnings
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
 import numpy as np
 
@@ -29,8 +31,10 @@ from .llama import Block, Cache, dense, frequencies, read_config
 from .quantize import Scheme, quantize
 from .quantize_gptq import Hessian, quantize as quantize_gptq
 
-# Modules that stay as they are: no products with packed weights, or too few of them to matter.
-IGNORE = ("lm_head", "re:.*embed", "re:.*router", "re:.*\\.gate$")
+# Modules that stay as they are: no products with packed weights, or too few of them to matter. Heads may be those of
+# a model inside of another one, wte and wpe are GPT's embeddings, and Qwen's shared experts have a gate of one row.
+IGNORE = ("re:(.*\\.)?lm_head$", "re:.*\\.shared_head\\.head$", "re:.*embed", "re:(.*\\.)?w[tp]e$", "re:.*router",
+          "re:.*\\.gate$", "re:.*\\.shared_expert_gate$")
 LAYER = re.compile(r"^(.*?\.?(?:layers|blocks|h)\.\d+)\.")
 # Products whose input is that of another one.
 SHARED = {"k_proj": "q_proj", "v_proj": "q_proj", "up_proj": "gate_proj"}
@@ -56,6 +60,10 @@ class Job:
     def __init__(self, source: str, target: str, scheme: Scheme, calibration: Optional[Activations] = None,
                  ignore: Sequence[str] = (), layout: str = "auto", damping: float = 0.01) -> None:
         self.scheme, self.target, self.calibration, self.damping = scheme, target, calibration, damping
+        if not 0 <= damping < float("inf"):
+            raise ValueError(f"damping is {damping}, not a number from 0 on")
+        if calibration and not calibration.inputs and not any(map(len, calibration.tokens)):
+            raise ValueError("the calibration has no tokens")
         self.ignore = [*IGNORE, *ignore]
         for text in ignore:
             if text.startswith("re:"):
@@ -125,6 +133,10 @@ class Job:
     def run(self, note: Note = lambda done, count, name: None) -> None:
         """Writes what is missing; `note` is called before each unit and once at the end."""
         os.makedirs(self.target, exist_ok=True)
+        with _only_writer(self.target):
+            self._run(note)
+
+    def _run(self, note: Note) -> None:
         self._check_target()
         flow = Flow(self) if self.calibration and self.calibration.tokens else None
         for i, (unit, names) in enumerate(self.units.items()):
@@ -223,6 +235,21 @@ class Job:
         _write_json(os.path.join(self.target, "config.json"), config)
 
 
+@contextlib.contextmanager
+def _only_writer(folder: str) -> Iterator[None]:
+    """Keeps other processes from writing to a folder. ValueError: one does. Some file systems know no locks."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ValueError(f"another process writes to {folder}") from None
+        yield
+    finally:
+        os.close(handle)
+
+
 def _is_meant(text: str, module: str) -> bool:
     """Tells whether a name, or a pattern after "re:", is a module's."""
     return matches(text[3:], module) if text.startswith("re:") else text == module
@@ -256,7 +283,8 @@ class Flow:
         tokens = np.concatenate([np.asarray(x, np.int64) for x in job.calibration.tokens])
         table = job.store.floats("model.embed_tokens.weight")
         if tokens.size == 0 or tokens.min() < 0 or tokens.max() >= len(table):
-            raise ValueError(f"tokens of the calibration are not 0 to {len(table) - 1}")
+            found = f"{tokens.min()} to {tokens.max()}" if tokens.size else "none"
+            raise ValueError(f"tokens of the calibration are {found}, not 0 to {len(table) - 1}")
         self.rows = table[tokens]
 
     def _layer(self, unit: str) -> Optional[int]:

@@ -76,7 +76,11 @@ def _zeros(options: argparse.Namespace) -> str:
 def _activations(options: argparse.Namespace) -> Optional[Activations]:
     if options.calibration is None and options.activations is None:
         return None
+    if options.context < 1:
+        raise ValueError(f"context is {options.context}, not a number of tokens")
     tokens = _read_tokens(options) if options.calibration else ()
+    if options.calibration and not any(map(len, tokens)):
+        raise ValueError(f"{options.calibration} has no tokens")
     return Activations(tokens, formats.open(options.activations) if options.activations else None)
 
 
@@ -97,7 +101,7 @@ def _read_tokens(options: argparse.Namespace) -> List[List[int]]:
         raise ValueError(f"{path} does not exist: a calibration of text needs it")
     with open(options.calibration, encoding="utf-8") as file:
         ids = Tokenizer.from_file(path).encode(file.read()).ids
-    return [ids[i:i + options.context] for i in range(0, len(ids), max(1, options.context))]
+    return [ids[i:i + options.context] for i in range(0, len(ids), options.context)]
 
 
 class Progress:

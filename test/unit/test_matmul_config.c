@@ -324,6 +324,35 @@ static void test_parameters(void **state)
                 "DEFERRED_SCALE=-21 ZEROS_BY_MMA=0 COLUMNS=8 TILES=2 DIVISOR=1", "prepare-u4-f16-f16-g128-z1-c8-t2-d1-sm_90a");
 }
 
+/* The product that has the most parameters has them all, and room for their text and its name. */
+static void test_most_parameters(void **state)
+{
+    (void)state;
+    MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "f8e1m6", .activations = "bf16", .n = 1 << 16,
+        .k = 1 << 20, .group = 128, .function = TILUS_EPILOGUE_GELU, .bias = true, .residual = true,
+        .gated = true, .experts = 1024, .top = 8, .gather = true, .scatter = true});
+    const MatmulConfig c = {128, 4, 1, 8, 16, 8, 16, 4, 0, 1, 1, 1};
+    char text[MATMUL_TEXT_MAX], name[MATMUL_NAME_MAX];
+    matmul_parameters(&s, &c, MATMUL_PRODUCT_EXPERTS, text);
+    matmul_name(&s, &c, MATMUL_PRODUCT_EXPERTS, "sm_90a", name);
+    static const char *const keys[] = {"W", "U", "A", "T", "S", "C", "OFFSET", "FRACTION", "GROUP", "ZERO",
+        "SCALE_WEIGHTS", "DEFERRED_SCALE", "ZEROS_BY_MMA", "A_SUM_SCALE", "ROWS", "WARPS_N", "WARPS_K",
+        "STAGE_K_TILES", "BLOCKS", "REGISTERS", "COPIER_REGISTERS", "STAGES", "PREARRANGED_A", "A_SLICES",
+        "FEW", "COLUMNS", "TILES", "BIAS", "RESIDUAL", "FUNCTION", "GATED", "DIVISOR", "EXPERTS", "GATHER",
+        "SCATTER"};
+    const char *at = text;
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        size_t length = strlen(keys[i]);
+        if (strncmp(at, keys[i], length) != 0 || at[length] != '=')
+            fail_msg("%s is not at '%s'", keys[i], at);
+        at += strcspn(at, " ");
+        at += *at == ' ';
+    }
+    assert_string_equal(at, "");
+    assert_string_equal(name, "matmul_experts-i8-bf16-bf16-bf16-bf16-q5-g128-i1-r128-x4-w1-e8-b1-n248-s16-"
+                              "p4-a8192-c8-t16-bias1-residual1-function2-gated1-d128-experts1024-gather1-scatter1-sm_90a");
+}
+
 /* Gates are of packing and of products alone, and halve C. */
 static void test_gated_parameters(void **state)
 {
@@ -945,6 +974,7 @@ int main(void)
         cmocka_unit_test(test_defaults),          cmocka_unit_test(test_product_types),
         cmocka_unit_test(test_scales_of_16),
         cmocka_unit_test(test_refused),           cmocka_unit_test(test_parameters),
+        cmocka_unit_test(test_most_parameters),
         cmocka_unit_test(test_gated_parameters),
         cmocka_unit_test(test_lifted_parameters), cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_shared_bytes),      cmocka_unit_test(test_arranged_in_blocks),

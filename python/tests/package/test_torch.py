@@ -202,6 +202,8 @@ def test_gradient_is_refused(device):
         y.float().sum().backward()
     with torch.no_grad():
         assert not layer(asked).requires_grad
+    with pytest.raises(tilusc.Error, match="no gradient: they are for inference"):
+        torch.func.grad(lambda x: layer(x).float().sum())(x)
     gate, up, down = torch.randn(3, 2, 64, 64).half() / 8
     experts = QuantizedExperts.from_float(gate, up, down, "u4", top=1, device="cpu" if device == "cpu" else None)
     x, route = torch.randn(3, 64, device=device).half(), torch.ones(3, 1, device=device, requires_grad=True)
@@ -315,6 +317,26 @@ def test_experts_of_other_forms_are_refused():
     gate, up, down = expert_floats()
     with pytest.raises(tilusc.ArgumentError, match="n is 120, with gated not a multiple of 16"):
         QuantizedExperts.from_float(gate[:, :60], up[:, :60], down[..., :60], top=2, device="cpu")
+
+
+def test_choices_of_other_shapes_are_named():
+    """They were taken for other tokens, or told of rows of experts."""
+    layer, (x, chosen, route), _ = make_experts("cpu")
+    y = layer(x, chosen, route)
+    assert torch.equal(layer(x.view(1, 5, 128), chosen, route), y.view(1, 5, 128))      # as routers give them
+    assert layer(x[:0], chosen[:0], route[:0]).shape == (0, 128)
+    for given, why in (((x, chosen[:, :1], route), r"chosen is \[5, 1\], not \[5, 2\]"),
+                       ((x[:4], chosen[:2].view(1, 4), route[:2].view(1, 4)), r"chosen is \[1, 4\], not \[4, 2\]"),
+                       ((x, chosen[:3], route), r"chosen is \[3, 2\], not \[5, 2\]"),
+                       ((x, chosen, route[:3]), r"route is \[3, 2\], not \[5, 2\]")):
+        with pytest.raises(tilusc.ArgumentError, match=why):
+            layer(*given)
+    gate, up, down = expert_floats()
+    fewer = QuantizedExperts.from_float(gate[:2], up[:2], down[:2], "u8", top=2, group=64, device="cpu")
+    with pytest.raises(tilusc.ArgumentError, match="4 experts, the plan's 2"):
+        fewer.load_state_dict(layer.state_dict())
+    with pytest.raises(tilusc.ArgumentError, match=r"up is \[64, 128\], not \[experts, n, k\]"):
+        QuantizedExperts.from_float(gate[0], up[0], down[0], "u8", top=2)
 
 
 @needs_gpu

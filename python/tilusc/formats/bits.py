@@ -14,7 +14,7 @@ BLOCK = 1 << 20     # codes that are unpacked at once
 def row_bytes(words: np.ndarray) -> np.ndarray:
     """Views rows of little-endian words as rows of bytes."""
     words = np.ascontiguousarray(words)
-    return words.view(np.uint8).reshape(words.shape[0], -1)
+    return words.view(np.uint8).reshape(words.shape[0], words.shape[1] * words.itemsize)
 
 
 def unpack_stream(words: np.ndarray, count: int, bits: int) -> np.ndarray:

@@ -40,6 +40,8 @@ class ByteFile:
                               f"at most the file's size, {self.size}")
         out = np.empty(size, np.uint8)
         done = 0
+        if self._handle < 0:
+            raise FormatError(self.path, what, "the file was closed")
         while done < size:
             part = os.preadv(self._handle, [memoryview(out)[done:]], offset + done)
             if part == 0:

@@ -27,7 +27,8 @@ TYPES: Dict[int, Tuple[str, int, int]] = {
 # Known, for the message: lattice codebooks and types that are gone. Their sizes are unknown here,
 # so that a file that has them is read, but not these tensors.
 REFUSED = {4: "Q4_2", 5: "Q4_3", 9: "Q8_1", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS",
-           18: "IQ3_XXS", 19: "IQ1_S", 21: "IQ3_S", 22: "IQ2_S", 29: "IQ1_M"}
+           18: "IQ3_XXS", 19: "IQ1_S", 21: "IQ3_S", 22: "IQ2_S", 29: "IQ1_M", 31: "Q4_0_4_4", 32: "Q4_0_4_8",
+           33: "Q4_0_8_8", 36: "IQ4_NL_4_4", 37: "IQ4_NL_4_8", 38: "IQ4_NL_8_8"}
 
 
 class GgufTensor(NamedTuple):

@@ -23,6 +23,10 @@ class GgufModel(Model):
     def __init__(self, path: str) -> None:
         self.path, self._file = path, GgufFile(path)
         self.config = self._file.metadata
+        parts = self.config.get("split.count", 1)
+        if type(parts) is int and parts > 1:
+            self.close()
+            raise FormatError(path, None, f"it is one of {parts} parts of a model: join them (llama-gguf-split --merge)")
         types = {self.type(name) for name in self.names()}
         self.format = "gguf " + ", ".join(sorted(types - {"F16", "BF16", "F32", "F64"}) or ["plain"])
 

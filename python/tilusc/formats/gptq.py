@@ -1,4 +1,4 @@
-"""GPTQ: version 1 (zero points less one), version 2, planar; with act-order."""
+"""GPTQ: version 1 (zero points less one), version 2, planar; with act-order. Also as AutoRound writes it."""
 from __future__ import annotations
 
 from typing import Any, Dict, Optional, Tuple
@@ -23,14 +23,24 @@ def override_of(config: Dict[str, Any], module: str) -> Optional[Dict[str, Any]]
 
 
 def settings_of(layer: Layer) -> Dict[str, Any]:
-    """Returns the configuration with the module's overrides of `dynamic`."""
-    return {**layer.config, **(override_of(layer.config, layer.module) or {})}
+    """Returns the configuration with the module's overrides: of `dynamic`, and of AutoRound's `extra_config`."""
+    return {**layer.config, **(override_of(layer.config, layer.module) or {}),
+            **section(section(layer.config, "extra_config"), layer.module)}
+
+
+def _version(settings: Dict[str, Any]) -> object:
+    """Returns the version that a configuration says; None: AutoRound's says nothing that is known. By itself AutoRound
+    stores zero points as they are, in the form of AutoGPTQ less one."""
+    if "auto-round" not in str(settings.get("quant_method")) or "checkpoint_format" in settings:
+        return settings.get("checkpoint_format", "gptq")
+    return {"auto_round": "gptq_v2", "auto_round:gptqmodel": "gptq_v2", "auto_round:auto_gptq": "gptq"}.get(
+        str(settings.get("packing_format")))
 
 
 def read(layer: Layer) -> QuantizedWeight:
     settings = settings_of(layer)
-    version = settings.get("checkpoint_format", "gptq")
-    if version not in ("gptq", "gptq_v2", "gptq_p"):
+    version = _version(settings)
+    if version not in ("gptq", "gptq_v2", "gptq_p", None):
         raise FormatError(layer.store.path, layer.module, "checkpoint_format", version,
                           "gptq, gptq_v2 or gptq_p")
     words = layer.bits("qweight", tuple(WORDS), 2)
@@ -44,6 +54,9 @@ def read(layer: Layer) -> QuantizedWeight:
         _check_planar(layer, k, n, words.shape[0] * WORDS[layer.dtype("qweight")] // 32, bits)
     codes, fields = _codes(words, k, bits, version), _fields(layer, n, groups, bits, version)
     zeros, kept = _zeros(fields, bits, version, settings.get("sym"))
+    if kept is None:
+        raise layer.error("qzeros", "AutoRound's packing_format", settings.get("packing_format"),
+                          "auto_round, auto_round:gptqmodel or auto_round:auto_gptq, which say how zero points are stored")
     codes, permutation = layer.order("g_idx", codes, groups, group)
     return integer_weight(codes, zeros, bits, n=n, k=k, scales=np.ascontiguousarray(scales.T),
                           group=group, permutation=permutation, scales_type=layer.type("scales"),
@@ -51,7 +64,7 @@ def read(layer: Layer) -> QuantizedWeight:
 
 
 def _bits(layer: Layer, settings: Dict[str, Any], n: int) -> int:
-    columns = layer.store.shape(layer.name("qzeros"))[-1] * WORDS.get(layer.dtype("qzeros"), 0)
+    columns = layer.bits("qzeros", tuple(WORDS), 2).shape[1] * WORDS[layer.dtype("qzeros")]
     fits = [b for b in (2, 3, 4, 5, 6, 7, 8) if -(-n * b // 32) * 32 == columns or n * b == columns]
     if "bits" in settings:
         bits = layer.number("bits", settings["bits"], 2, 8)
@@ -82,14 +95,14 @@ def _columns(layer: Layer, settings: Dict[str, Any], stored: int, bits: int,
     return k, group
 
 
-def _codes(words: np.ndarray, k: int, bits: int, version: str) -> np.ndarray:
+def _codes(words: np.ndarray, k: int, bits: int, version: object) -> np.ndarray:
     columns = np.ascontiguousarray(words.T)
     if version == "gptq_p":
         return unpack_planar(row_bytes(columns).view(np.uint32), bits)
     return unpack_stream(columns, k, bits)
 
 
-def _fields(layer: Layer, n: int, groups: int, bits: int, version: str) -> np.ndarray:
+def _fields(layer: Layer, n: int, groups: int, bits: int, version: object) -> np.ndarray:
     words = layer.bits("qzeros", tuple(WORDS), 2)
     if words.shape[0] != groups:
         raise layer.error("qzeros", "rows", words.shape[0], groups)
@@ -105,9 +118,9 @@ def _check_planar(layer: Layer, k: int, n: int, words: int, bits: int) -> None:
         raise layer.error("qweight", "words of a column", words, k * bits // 32)
 
 
-def _zeros(fields: np.ndarray, bits: int, version: str,
-           symmetric: Optional[object]) -> Tuple[np.ndarray, str]:
-    """Returns zero points [n, groups] of the fields, and how they were stored.
+def _zeros(fields: np.ndarray, bits: int, version: object,
+           symmetric: Optional[object]) -> Tuple[np.ndarray, Optional[str]]:
+    """Returns zero points [n, groups] of the fields, and how they were stored, None where nothing says so.
 
     Version 1 stores them less one, modulo 2^bits. A symmetric file's fields tell its version
     whatever the configuration says: all are 2^(bits-1), or one less in version 1."""
@@ -117,6 +130,8 @@ def _zeros(fields: np.ndarray, bits: int, version: str,
         less_one = False
     elif symmetric is True and version != "gptq_p" and np.all(fields == middle - 1):
         less_one = True
+    elif version is None:
+        return fields, None
     if less_one:
         return (fields + np.uint8(1)) & np.uint8((1 << bits) - 1), "less one"
     return fields, "plain"

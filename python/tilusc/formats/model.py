@@ -11,6 +11,7 @@ from .errors import FormatError
 from .files import read_json
 from .layer import Layer, read_float, section
 from .safetensors import DTYPES, TensorStore, open_sharded
+from .types import is_low_bit
 from .weight import QuantizedWeight
 
 Reader = Callable[[Layer], QuantizedWeight]
@@ -58,7 +59,7 @@ class Model:
 def open(path: str) -> Model:
     """Opens a folder with safetensors or one GGUF file, an index of shards, or one such file.
     FormatError: it is none, or it is damaged."""
-    path = os.fspath(path)
+    path = os.fsdecode(path)
     if os.path.isdir(path):
         path = _main_file(path)
     if path.endswith(".gguf"):
@@ -208,6 +209,15 @@ class SafetensorsModel(Model):
         self.store.close()
 
 
+def _refuse_scales(layer: Layer) -> None:
+    """Refuses codes beside scales of a format that is not known, without which they mean nothing."""
+    beside = layer.module + layer.joint
+    for name in layer.store.tensors:
+        suffix = name[len(beside):]
+        if name.startswith(beside) and "scale" in suffix and "." not in suffix and not suffix.startswith("input"):
+            raise layer.error(layer.main, f"it has 8 bits, and scales beside it, {suffix}, that are of no known format")
+
+
 def read_plain(layer: Layer) -> QuantizedWeight:
     """Reads a matrix of floats as it is; those of 8 bits are codes without scales."""
     name = layer.name(layer.main)
@@ -215,5 +225,7 @@ def read_plain(layer: Layer) -> QuantizedWeight:
     n, k = codes.shape
     if n == 0 or k == 0:
         raise layer.error(layer.main, "shape", [n, k], "not empty")
+    if is_low_bit(layer.store.type(name)):
+        _refuse_scales(layer)
     return QuantizedWeight(n, k, layer.store.type(name), codes, None, k, scales_type="",
                            bias=layer.bias(n), source=layer.source(layer.main))

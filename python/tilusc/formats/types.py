@@ -90,7 +90,7 @@ def narrow(values: np.ndarray, name: str) -> np.ndarray:
         places = np.searchsorted(table[order], np.abs(values.astype(np.float64))).clip(0, 126)
         return (order[places] + 128 * np.signbit(values)).astype(np.uint8)
     if name == "f16":
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             return values.astype(np.float16).view(np.uint16)
     with np.errstate(over="ignore"):
         bits = np.ascontiguousarray(values, np.float32).view(np.uint32).astype(np.uint64)

@@ -93,6 +93,8 @@ class QuantizedWeight:
     source: Dict[str, object] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.n < 1 or self.k < 1:
+            raise self._error("shape", [self.n, self.k], "not empty")
         groups = (self.n, -(-self.k // self.group) if self.group > 0 else 0)
         expected = {"codes": (self.n, self.k), "scales": groups, "zeros": groups,
                     "minimums": groups, "permutation": (self.k,), "bias": (self.n,)}
@@ -113,10 +115,10 @@ class QuantizedWeight:
             rows = slice(first, first + step)
             with np.errstate(over="ignore", invalid="ignore"):
                 values = self._row_values(rows)
-            if self.permutation is None:
-                out[rows] = values
-            else:
-                out[rows, self.permutation] = values
+                if self.permutation is None:
+                    out[rows] = values
+                else:
+                    out[rows, self.permutation] = values
         return out
 
     def _row_values(self, rows: slice) -> np.ndarray:
@@ -136,7 +138,8 @@ class QuantizedWeight:
         return np.repeat(values.astype(np.float64), self.group, axis=1)[:, :self.k]
 
     def _scaled(self, scales: np.ndarray) -> np.ndarray:
-        scales = scales.astype(np.float64)
+        with np.errstate(invalid="ignore"):     # of signaling NaNs
+            scales = scales.astype(np.float64)
         if self.global_scale is None:
             return scales
         return scales / self.global_scale if self.global_divides else scales * self.global_scale

@@ -1,6 +1,7 @@
 """Writes safetensors files, and weights as compressed-tensors or in Tilus's own layout."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -33,14 +34,19 @@ def write_safetensors(path: str, tensors: Dict[str, Stored], metadata: Optional[
         at += bits.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    with open(path + ".part", "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for stored in tensors.values():
-            bits = np.ascontiguousarray(stored.bits)
-            file.write(bits.astype(bits.dtype.newbyteorder("<"), copy=False).data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(path + ".part", path)
+    try:
+        with open(path + ".part", "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text)
+            for stored in tensors.values():
+                bits = np.ascontiguousarray(stored.bits)
+                file.write(bits.astype(bits.dtype.newbyteorder("<"), copy=False).data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + ".part", path)
+    except OSError as error:        # of a full disk, say, which what was written would keep full
+        with contextlib.suppress(OSError):
+            os.unlink(path + ".part")
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def store(dtype: str, values: np.ndarray) -> Stored:
