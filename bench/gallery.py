@@ -430,9 +430,9 @@ def time_way(name, function, copies, captured):
 
 
 def moved(k, inputs):
-    """Bytes that the kernel must read and write; of a table, the rows that ids name."""
+    """Bytes that the kernel must read and write; of a table, the rows that ids name, where there are some."""
     sizes = {n: t.numel() * t.element_size() for n, t in inputs.items()}
-    if "table" in inputs:
+    if "table" in inputs and "ids" in inputs:
         sizes["table"] = inputs["ids"].numel() * inputs["table"].shape[1] * 2
     return sum(sizes.values()) + sum(t.numel() * t.element_size() for t in k.outputs(inputs).values())
 
