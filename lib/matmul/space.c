@@ -286,13 +286,19 @@ static int64_t summed_groups(const MatmulSpec *spec, const MatmulConfig *c)
     return centred && !c->scale_weights ? matmul_arranged_slices(spec, c) * groups : 0;
 }
 
-/* Returns the bytes of the row of A that each block arranges, with two words for each sum of a group, of
- * a norm's weights, and of the list of experts' rows. */
+/* Returns the bytes of the row of A that each block arranges. */
+static int64_t row_bytes(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    enum { BYTES = 2 };
+    return matmul_arranged_slices(spec, c) * MATMUL_PACKED_K * BYTES;
+}
+
+/* Returns those, with two words for each sum of a group, and of the list of experts' rows. */
 static int64_t arranged_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
-    enum { BYTES = 2, SUMS = 8, LINE = 16 };
-    return matmul_arranged_slices(spec, c) * (1 + has_norm(spec)) * MATMUL_PACKED_K * BYTES +
-           summed_groups(spec, c) * SUMS + (spec->experts ? MATMUL_FEW_ROWS * LINE : 0);
+    enum { SUMS = 8, LINE = 16 };
+    return row_bytes(spec, c) + summed_groups(spec, c) * SUMS +
+           (spec->experts ? MATMUL_FEW_ROWS * LINE : 0);
 }
 
 /* Returns the bytes through which threads that arrange A exchange sums: of squares, one for each warp,
@@ -307,7 +313,8 @@ static int64_t exchanged_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 
 /* Adds up the ring, with panels of A that come through it, its mbarriers and, unless each warp has
  * whole sums, the sums of all warps, in columns of 4 more than the rows, the last without them. A
- * block that arranges its row of A needs memory for that, too. */
+ * block that arranges its row of A needs memory for that, too; the weights of a norm are read before
+ * there are sums, and lie in the same place. */
 int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
     enum { ALIGN = 16 };
@@ -317,11 +324,12 @@ int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
     int64_t panels = c->prearranged_a == 2 ? c->tiles * form.panel : 0;
     int64_t k_tile = c->warps_n * form.block + panels;
     bool whole = c->warps_k == 1 && c->columns == 8;
-    int64_t sums = (int64_t)c->warps_k * 8 * c->tiles * (tile_rows(c) + 4) * 4 - 16;
-    int64_t bytes = c->stages * iteration_blocks(c) * k_tile + mbarriers_bytes(c) + (whole ? 0 : sums);
+    int64_t sums = whole ? 0 : (int64_t)c->warps_k * 8 * c->tiles * (tile_rows(c) + 4) * 4 - 16;
+    int64_t bytes = c->stages * iteration_blocks(c) * k_tile + mbarriers_bytes(c);
     if (!matmul_arranges_in_blocks(c))
-        return bytes;
-    bytes += arranged_bytes(spec, c);
+        return bytes + sums;
+    int64_t norms = has_norm(spec) ? row_bytes(spec, c) : 0;
+    bytes += arranged_bytes(spec, c) + (norms > sums ? norms : sums);
     int64_t exchanged = exchanged_bytes(spec, c);
     return exchanged > 0 ? round_up_i64(bytes, ALIGN) + exchanged : bytes;
 }
