@@ -110,7 +110,7 @@ static LLVMValueRef grid_blocks(Codegen *cg, const Op *op)
     return blocks;
 }
 
-/* 0 in block 0 alone. */
+/* Returns a number that is 0 in block 0 alone, or NULL after an error. */
 static LLVMValueRef any_block_index(Codegen *cg, const Op *op)
 {
     static const IntrinsicId ids[] = {INTR_block_index_x, INTR_block_index_y, INTR_block_index_z};
@@ -124,7 +124,7 @@ static LLVMValueRef any_block_index(Codegen *cg, const Op *op)
     return any;
 }
 
-/* What this block adds to the state. */
+/* Returns what this block adds to the state, or NULL after an error. */
 static LLVMValueRef grid_share(Codegen *cg, const Op *op)
 {
     LLVMValueRef blocks = grid_blocks(cg, op), any = blocks ? any_block_index(cg, op) : NULL;

@@ -4,6 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct Semaphore {
+    const void *at;
+    Semaphore *next;
+    uint64_t clock[];               /* of the warps */
+};
+
+static void forget_semaphores(Clocks *c)
+{
+    for (unsigned i = 0; i < SEMAPHORE_LISTS; i++)
+        while (c->semaphores[i]) {
+            Semaphore *first = c->semaphores[i];
+            c->semaphores[i] = first->next;
+            free(first);
+        }
+}
+
 bool clocks_open(Clocks *c, unsigned warps, unsigned mbarriers)
 {
     size_t owners = (size_t)warps + mbarriers;
@@ -21,6 +37,7 @@ bool clocks_open(Clocks *c, unsigned warps, unsigned mbarriers)
 
 void clocks_close(Clocks *c)
 {
+    forget_semaphores(c);
     free(c->known);
     free(c->covered);
     free(c->stale);
@@ -35,6 +52,7 @@ void clocks_reset(Clocks *c)
 {
     c->mbarriers = 0;
     c->member_count = 0;
+    forget_semaphores(c);
     for (unsigned w = 0; w < c->warps; w++)
         for (unsigned u = 0; u < c->warps; u++)
             c->known[w * c->owners + u] = c->covered[u] = 1;
@@ -114,14 +132,34 @@ void clocks_join_all(Clocks *c)
 
 /* ---- semaphores -------------------------------------------------------------- */
 
-void clocks_tell(const Clocks *c, unsigned warp, uint64_t *clock)
+static Semaphore **find_semaphore(Clocks *c, const void *at)
 {
-    memcpy(clock, c->known + warp * c->owners, c->warps * sizeof *clock);
+    Semaphore **link = &c->semaphores[(uintptr_t)at / sizeof(uint32_t) % SEMAPHORE_LISTS];
+    while (*link && (*link)->at != at)
+        link = &(*link)->next;
+    return link;
 }
 
-void clocks_learn(Clocks *c, unsigned warp, const uint64_t *clock)
+bool clocks_release(Clocks *c, unsigned warp, const void *at)
 {
-    learn(c, warp, clock, c->warps);
+    Semaphore **link = find_semaphore(c, at);
+    if (!*link) {
+        Semaphore *fresh = malloc(sizeof *fresh + c->warps * sizeof *fresh->clock);
+        if (!fresh)
+            return false;
+        *fresh = (Semaphore){.at = at};
+        *link = fresh;
+    }
+    memcpy((*link)->clock, c->known + warp * c->owners, c->warps * sizeof *c->known);
+    return true;
+}
+
+void clocks_acquire(Clocks *c, unsigned warp, const void *at)
+{
+    const Semaphore *known = *find_semaphore(c, at);
+    if (!known)
+        return;
+    learn(c, warp, known->clock, c->warps);
     cover_stale(c);
 }
 

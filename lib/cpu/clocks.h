@@ -24,6 +24,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { SEMAPHORE_LISTS = 256 };
+
+typedef struct Semaphore Semaphore;     /* what the last release of it told (clocks.c) */
+
 /* Owners of a clock are the warps of all blocks that run together, rank by rank, and after them
  * mbarriers: owner warps + b is mbarrier b. Its arrays are owned. */
 typedef struct Clocks {
@@ -36,6 +40,7 @@ typedef struct Clocks {
     uint64_t *released;             /* the same in the phase that ended last */
     uint64_t *joined;               /* [owners]: of members of a barrier */
     unsigned *members, member_count;
+    Semaphore *semaphores[SEMAPHORE_LISTS];     /* by address */
 } Clocks;
 
 /* Makes clocks of so many warps, and of mbarriers at most. False: there is no memory; clocks_close
@@ -61,11 +66,12 @@ void clocks_wait(Clocks *c, unsigned warp, unsigned b);
 /* The epoch of the copies of this phase. */
 uint64_t clocks_phase(Clocks *c, unsigned b);
 
-/* Copies what `warp` knows of the warps, one number each; `warp` learns that. */
-void clocks_tell(const Clocks *c, unsigned warp, uint64_t *clock);
-void clocks_learn(Clocks *c, unsigned warp, const uint64_t *clock);
+/* `warp` releases the semaphore at an address, false: there is no memory; it acquires it, and
+ * learns what the last one to release it knew. */
+bool clocks_release(Clocks *c, unsigned warp, const void *at);
+void clocks_acquire(Clocks *c, unsigned warp, const void *at);
 
-/* What warp `w` knows of owner `u`. */
+/* Returns the epoch up to which warp `w` knows owner `u`. */
 static inline uint64_t clocks_known(const Clocks *c, unsigned w, unsigned u)
 {
     return c->known[w * c->owners + u];

@@ -275,14 +275,19 @@ void wait_cluster(IntrinsicId id)
     }
 }
 
-void wait_for_phase(IntrinsicId id, const Mbarrier *b)
+/* Has the running thread wait in `id` until another one makes it ready. */
+static void wait_in(IntrinsicId id)
 {
-    Thread *t = cpu_worker->running;
-    t->at = id;
-    t->mbarrier = b;
-    t->state = THREAD_WAITS;
+    cpu_worker->running->at = id;
+    cpu_worker->running->state = THREAD_WAITS;
     cpu_worker->cluster->polls = 0;
     hand_over(cpu_worker);
+}
+
+void wait_for_phase(IntrinsicId id, const Mbarrier *b)
+{
+    cpu_worker->running->mbarrier = b;
+    wait_in(id);
 }
 
 void end_wait_for_phase(Worker *owner, const Mbarrier *b)
@@ -303,12 +308,8 @@ static bool waits_for_grid(const Thread *t, uint64_t state)
 
 void wait_for_grid(IntrinsicId id, uint64_t state)
 {
-    Thread *t = cpu_worker->running;
-    t->at = id;
-    t->state_at = state;
-    t->state = THREAD_WAITS;
-    cpu_worker->cluster->polls = 0;
-    hand_over(cpu_worker);
+    cpu_worker->running->state_at = state;
+    wait_in(id);
 }
 
 unsigned count_at_grid(const Worker *w, uint64_t state)

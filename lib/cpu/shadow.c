@@ -3,7 +3,7 @@
  * and are not both reads. Of a warp's lanes two are kept, which is enough to tell whether
  * another one than a given lane was there. What is before everybody is forgotten.
  *
- * What many blocks of a cooperative program read, or change atomically, would make long lists. Behind
+ * Reads, or atomic operations, by many blocks of a cooperative program would make long lists: behind
  * the first few records of a cell each warp's last one has its place in a table, a crowd. */
 #define _GNU_SOURCE
 #include "cpu/shadow.h"
@@ -66,18 +66,8 @@ typedef struct Undefined {
     ptrdiff_t byte;
 } Undefined;
 
-enum { SEMAPHORE_LISTS = 256 };
-
-/* A semaphore of a cooperative program, and what the last release of it told. */
-typedef struct Semaphore {
-    const void *at;
-    struct Semaphore *next;
-    uint64_t clock[];
-} Semaphore;
-
 struct Shadow {
     Clocks clocks;
-    Semaphore *semaphores[SEMAPHORE_LISTS];     /* by address, malloc'ed */
     uint32_t block;
     Cells *regions;                 /* shared memory of each block first */
     size_t region_count;
@@ -151,16 +141,6 @@ bool shadow_open(Worker *w)
     return true;
 }
 
-static void forget_semaphores(Shadow *s)
-{
-    for (unsigned i = 0; i < SEMAPHORE_LISTS; i++)
-        while (s->semaphores[i]) {
-            Semaphore *first = s->semaphores[i];
-            s->semaphores[i] = first->next;
-            free(first);
-        }
-}
-
 void shadow_close(Worker *w)
 {
     Shadow *s = w->shadow;
@@ -173,7 +153,6 @@ void shadow_close(Worker *w)
     for (uint32_t i = 1; i < s->crowd_count; i++)
         free(s->crowds[i].of);
     free(s->crowds);
-    forget_semaphores(s);
     clocks_close(&s->clocks);
     free(s->regions);
     free(s->records);
@@ -200,7 +179,6 @@ void shadow_begin_block(Worker *w)
         s->block = 1;
     }
     clocks_reset(&s->clocks);
-    forget_semaphores(s);
     for (unsigned i = 0; i < w->machine->cluster; i++)
         memset(s->regions[i].defined, 0, w[i].shared.size);
     s->record_count = 1;
@@ -662,7 +640,7 @@ static bool has_byte(const Cells *c, const unsigned char *at)
     return at >= c->memory->data && at < c->memory->data + c->memory->size;
 }
 
-/* Of many blocks that run together, the running one's shared memory is meant most often. */
+/* Looks in the running block's shared memory first, which is meant most often. */
 static const Cells *find_cells(const Shadow *s, const unsigned char *at)
 {
     const Cells *own = &s->regions[cpu_worker->rank];
@@ -875,37 +853,19 @@ void shadow_wait(unsigned mbarrier)
 
 /* ---- semaphores ------------------------------------------------------------- */
 
-static Semaphore **find_semaphore(Shadow *s, const void *at)
-{
-    Semaphore **link = &s->semaphores[(uintptr_t)at / sizeof(uint32_t) % SEMAPHORE_LISTS];
-    while (*link && (*link)->at != at)
-        link = &(*link)->next;
-    return link;
-}
-
 void shadow_release(const void *at)
 {
     Worker *w = cpu_worker;
-    if (!w->shadow || !w->machine->program->cooperative)
-        return;
-    const Clocks *c = &w->shadow->clocks;
-    Semaphore **link = find_semaphore(w->shadow, at);
-    if (!*link) {
-        Semaphore *fresh = malloc(sizeof *fresh + c->warps * sizeof *fresh->clock);
-        if (!fresh)
-            fault_memory();
-        *fresh = (Semaphore){.at = at};
-        *link = fresh;
-    }
-    clocks_tell(c, cluster_warp(w, w->running), (*link)->clock);
+    if (w->shadow && w->machine->program->cooperative &&
+        !clocks_release(&w->shadow->clocks, cluster_warp(w, w->running), at))
+        fault_memory();
 }
 
 void shadow_acquire(const void *at)
 {
     Worker *w = cpu_worker;
-    const Semaphore *known = w->shadow ? *find_semaphore(w->shadow, at) : NULL;
-    if (known)
-        clocks_learn(&w->shadow->clocks, cluster_warp(w, w->running), known->clock);
+    if (w->shadow)
+        clocks_acquire(&w->shadow->clocks, cluster_warp(w, w->running), at);
 }
 
 static Access bulk_access(AccessKind kind, const BulkCopy *copy, const void *at)

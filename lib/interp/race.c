@@ -12,8 +12,8 @@
  * semaphores order blocks, each foreign reader that is not ordered before the
  * next one is kept beside it. One writer is enough: the next was ordered after it.
  *
- * What many blocks of a cooperative program read, or change atomically, would make long lists. Behind
- * the first few such accesses of a byte each warp's last one has its place in a table, a Crowd.
+ * Reads, or atomic ops, by many blocks of a cooperative program would make long lists: behind the
+ * first few such accesses of a byte each warp's last one has its place in a table, a Crowd.
  *
  * Reductions of bulk stores conflict with all but each other, so they are kept apart.
  *
@@ -239,8 +239,8 @@ static Crowd *crowd_of(Interp *in, ByteHistory *h, unsigned kind)
     return &h->crowds[kind];
 }
 
-/* What the warp did before its last barrier is before what it does now: the last access stands for
- * all. */
+/* Notes the warp's access over its last one: what it did before its last barrier is before what it
+ * does now. */
 static void crowd_note(Interp *in, Crowd *crowd, int64_t thread)
 {
     unsigned warp = (unsigned)(thread / WARP);

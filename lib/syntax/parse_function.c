@@ -469,9 +469,9 @@ static bool bind_argument(Parser *p, Call *c, unsigned i)
 /* Checks that a default was read to its end, as `skip_part` found it. */
 static bool check_default_ends(Parser *p, const Parameter *q)
 {
-    const char *after = arena_printf(&p->m->arena, "`,` or `>` after the default of %s (a "
-                                     "comparison needs parentheses)", q->symbol->name);
-    return parser_at(p, ",") || parser_at(p, ">") || parser_expected(p, after);
+    return parser_at(p, ",") || parser_at(p, ">") ||
+           parser_expected(p, arena_printf(&p->m->arena, "`,` or `>` after the default of %s (a "
+                                           "comparison needs parentheses)", q->symbol->name));
 }
 
 /* Gives the parameters that are open their defaults. */

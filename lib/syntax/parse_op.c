@@ -723,10 +723,12 @@ static bool leaves_type(const Statement *s, OpCode code)
  * if load_scalar %g[0] { .. */
 static bool at_attributes(const Parser *p, const Statement *s, OpCode code)
 {
-    bool some = !s->nested;
+    if (!parser_at(p, "{") || !s->nested)
+        return parser_at(p, "{");
     for (AttrKind kind = 0; kind < ATTR_COUNT; kind++)
-        some |= attr_in_dictionary(kind) && op_info[code].attrs & op_attr_bit(kind);
-    return some && parser_at(p, "{");
+        if (attr_in_dictionary(kind) && op_info[code].attrs & op_attr_bit(kind))
+            return true;
+    return false;
 }
 
 /* Reads {attributes} : types. */
