@@ -795,10 +795,10 @@ static void add_default_dims(Parser *p, Statement *s, OpCode code)
  * program's body begins with. */
 static void add_default_state(Parser *p, Statement *s, OpCode code)
 {
-    const Expr *one = expr_constant(&p->m->exprs, 1);
-    const Attr zeroed = {.kind = ATTR_ZEROED, .word = FLAG_TRUE};
     if (code != OP_grid_synchronize || s->operand_count)
         return;
+    const Expr *one = expr_constant(&p->m->exprs, 1);
+    const Attr zeroed = {.kind = ATTR_ZEROED, .word = FLAG_TRUE};
     Region *body = p->program->body;
     Op *op = build_op(p->m, OP_allocate_global, s->loc, NULL, 0, &zeroed, 1);
     const Type *t = type_memory(p->m, TYPE_GLOBAL, DTYPE_u32, 1, &one, NULL);
