@@ -32,7 +32,15 @@ void cpu_memory_release(CpuMemory *memory, uint64_t address)
         if (address_of(memory->blocks[i].data) == address) {
             free(memory->blocks[i].data);
             memory->blocks[i] = (tilus_buffer){0};
+            memory->shared[i] = false;
         }
+}
+
+void cpu_memory_share(CpuMemory *memory, uint64_t address)
+{
+    for (size_t i = 0; i < CPU_BLOCKS_MAX && address; i++)
+        if (address_of(memory->blocks[i].data) == address)
+            memory->shared[i] = true;
 }
 
 void cpu_memory_free(CpuMemory *memory)
@@ -72,7 +80,8 @@ static tilus_buffer find_buffer(const CpuMemory *memory, const tilus_kernel_info
     if (!block)
         return (tilus_buffer){0};
     uint64_t end = address_of(block->data) + block->size;
-    for (size_t i = 0; i < info->arg_count; i++)
+    bool shared = memory->shared[block - memory->blocks];
+    for (size_t i = 0; !shared && i < info->arg_count; i++)
         if (is_pointer(info, i) && args[i].pointer > address && args[i].pointer < end)
             end = args[i].pointer;
     return (tilus_buffer){(void *)(uintptr_t)address, (size_t)(end - address)};

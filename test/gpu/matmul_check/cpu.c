@@ -134,6 +134,8 @@ static tilus_status run_call(Engine *e, tilus_matmul_plan *plan, const tilus_mat
     const Choice choice = call_choice(plan, call);
     const Product p = product_of(plan, &choice, call->m);
     tilus_status status = TILUS_OK;
+    if (plan->spec.experts)         /* whose tables lie behind the blocks of each */
+        cpu_memory_share(&((Cpu *)e)->memory, call->weights);
     for (int64_t first = 0; first < call->m && status == TILUS_OK; first += p.rows) {
         KernelLaunch launches[MATMUL_LAUNCHES];
         size_t count = product_launches(plan, call, &p, first, launches);

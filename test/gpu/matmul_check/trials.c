@@ -363,7 +363,6 @@ static const struct Other {
     {"experts", {X("f4e2m1", "bf16", 32, NONE, 5, PLAIN, true)}},
     {"experts", {X("i3", "f16", 64, FLOAT, 4, SILU, false), .transposed = true}},
     {"experts", {X("u8", "bf16", 128, INTEGER, 2, GELU, true)}},
-#undef X
 #define FEW(w, a, g, z, k_, e, f, b) .problem = {.weights = w, .activations = a, .n = 264, .k = k_,       \
                                                  .group = g, .zeros = z, .experts = e, .top = e ? 8 : 0,   \
                                                  .function = f, .bias = b, .residual = b}, .sizes = {e ? 8 : 1}
@@ -423,6 +422,9 @@ static const struct Other {
     {"gates", {GATED("u4", "f16", NULL, "f16", 8)}},
     {"gates", {GATED("f4e2m1", "bf16", NULL, "f32", 5)}},
 #undef GATED
+    {"experts", {X("u4", "f16", 0, INTEGER, 3, PLAIN, false)}},
+    {"experts", {X("f6e2m3", "bf16", 0, NONE, 4, SILU, true), .transposed = true}},
+#undef X
 };
 
 /* Some by the library's choice, some by those of a shape. */
