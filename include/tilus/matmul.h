@@ -184,12 +184,15 @@ TILUS_API size_t tilus_matmul_packed_size(const tilus_matmul_plan *plan);
 
 /* Packs on the host: `packed` has tilus_matmul_packed_size bytes, which are all written. Both
  * functions write the same bytes, the identity at their end too, but that packing on a device
- * leaves padding alone. */
+ * leaves padding alone. TILUS_ERROR_ARGUMENT names the first scale or zero point that is infinite or
+ * NaN, or the first integer zero point that is no number of the weights' type, by its row and
+ * column, and nothing is written. */
 TILUS_API tilus_status tilus_matmul_pack(const tilus_matmul_plan *plan,
                                          const tilus_matmul_weights *weights, void *packed);
 
 /* Packs on the device, enqueued on `stream`, which may be NULL as for tilus_matmul_run; loads
- * the kernel at the first call, which cannot be while the stream is captured. `packed` is
+ * the kernel at the first call, which cannot be while the stream is captured. Nobody checks
+ * scales and zero points, as tilus_matmul_pack does. `packed` is
  * aligned to 256 bytes. The plan lives until the packing has ended, also in graphs. A product
  * reads weights before the kernels ahead of it have ended, so
  * something else comes between packing and the first one: a synchronization, or a copy or a

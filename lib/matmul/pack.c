@@ -20,6 +20,8 @@
 #include "types/storage.h"
 
 #include <limits.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -261,6 +263,80 @@ static void pack_scales(const Packer *p, int64_t tile, int64_t group, int q,
     }
 }
 
+/* ---- checks ------------------------------------------------------------- */
+
+/* Returns the bits of a scale that are all set in infinities and NaNs alone. */
+static unsigned not_finite_mask(DType scales)
+{
+    return scales == DTYPE_f16 ? 0x7c00 : scales == DTYPE_bf16 ? 0x7f80 : 0x7f;
+}
+
+static unsigned load_number(const unsigned char *from, size_t bytes)
+{
+    uint16_t number = *from;
+    if (bytes == 2)
+        memcpy(&number, from, sizeof number);
+    return number;
+}
+
+/* Refuses a number of scales or zero points, by its place as the caller has it. */
+static tilus_status refuse_number(const Packer *p, const char *what, size_t at, double value,
+                                  const char *wanted)
+{
+    size_t across = (size_t)(p->from->transposed ? packed_groups(&p->plan->spec) : p->plan->spec.n);
+    return library_refuse("weights: %s [%zu, %zu] is %g, not %s", what, at / across, at % across, value,
+                          wanted);
+}
+
+/* Checks that numbers of the scales' type are finite. */
+static tilus_status check_finite(const Packer *p, const char *what, const unsigned char *from,
+                                 size_t count)
+{
+    const MatmulSpec *s = &p->plan->spec;
+    size_t bytes = packed_scale_bytes(s);
+    unsigned mask = not_finite_mask(s->scales);
+    for (size_t i = 0; i < count; i++) {
+        unsigned code = load_number(from + bytes * i, bytes);
+        if ((code & mask) == mask)
+            return refuse_number(p, what, i, dtype_decode(s->scales, code), "a finite number");
+    }
+    return TILUS_OK;
+}
+
+/* Checks that zero points in bytes are numbers of the weights' type. */
+static tilus_status check_integers(const Packer *p, const unsigned char *from, size_t count)
+{
+    const MatmulSpec *s = &p->plan->spec;
+    bool is_signed = s->offset > 0;
+    int least = (int)dtype_min(s->weights), most = (int)dtype_max(s->weights);
+    for (size_t i = 0; i < count; i++) {
+        int zero = is_signed ? (signed char)from[i] : from[i];
+        char wanted[48];
+        if (zero >= least && zero <= most)
+            continue;
+        snprintf(wanted, sizeof wanted, "%d to %d of %s", least, most, dtype_name(s->weights));
+        return refuse_number(p, "zero point", i, zero, wanted);
+    }
+    return TILUS_OK;
+}
+
+/* Checks scales, zero points and the factor: products of others would be wrong and nothing would
+ * say so. */
+static tilus_status check_numbers(const Packer *p)
+{
+    const MatmulSpec *s = &p->plan->spec;
+    const tilus_matmul_weights *from = p->from;
+    size_t count = (size_t)(s->n * packed_groups(s));
+    tilus_status status = check_finite(p, "scale", from->scales, count);
+    if (status == TILUS_OK && s->zeros == TILUS_ZEROS_INTEGER)
+        status = check_integers(p, from->zeros, count);
+    if (status == TILUS_OK && s->zeros == TILUS_ZEROS_FLOAT)
+        status = check_finite(p, "zero point", from->zeros, count);
+    if (status == TILUS_OK && from->factor && !isfinite(*from->factor))
+        status = library_refuse("weights: factor is %g, not a finite number", (double)*from->factor);
+    return status;
+}
+
 /* ---- all of it ---------------------------------------------------------- */
 
 static void pack_block(const Packer *p, int64_t tile, int64_t slice, unsigned char *block)
@@ -340,6 +416,8 @@ tilus_status tilus_matmul_pack(const tilus_matmul_plan *plan,
         return library_fail_memory();
     status = packer_open(p, plan, &own);
     p->to = packed;
+    if (status == TILUS_OK)
+        status = check_numbers(p);
     if (status == TILUS_OK)
         pack_all(p, own.threads < UINT_MAX ? (unsigned)own.threads : UINT_MAX);
     free(p->table);

@@ -109,8 +109,28 @@ class Nearest(Case):
                                 ("clip are max", ("i4", 32, "none", "max"))):
             with self.assertRaisesRegex(ValueError, text):
                 Scheme(*arguments)
-        with self.assertRaisesRegex(ValueError, "not finite"):
-            quantize(np.full((2, 32), np.nan), Scheme("i4", 32))
+        wrong = np.zeros((2, 32))
+        wrong[1, 5] = np.inf
+        for values, text in ((np.full((2, 32), np.nan), r"weight \[0, 0\] is nan, not a finite number"),
+                             (wrong, r"weight \[1, 5\] is inf, not a finite number"),
+                             (np.full((2, 32), 1e7), r"weights of magnitude 1e\+07 are too large for scales in f16")):
+            with self.assertRaisesRegex(ValueError, text):
+                quantize(values, Scheme("i4", 32))
+
+    def test_weights_that_no_product_has(self):
+        """Scales and zero points without a value, and zero points beyond the codes, are named."""
+        made = quantize(np.ones((2, 64)), Scheme("u4", 32, "integer"))
+        scales, zeros = made.scales.copy(), made.zeros.copy()
+        scales[1, 0], zeros[0, 1] = np.inf, 16
+        for change, text in (({"scales": scales}, r"scale \[1, 0\] is inf, not a finite number"),
+                             ({"zeros": zeros}, r"zero point \[0, 1\] is 16, not 0 to 15")):
+            with self.assertRaisesRegex(ValueError, text):
+                dataclasses.replace(made, **change).to_matmul()
+        made = quantize(np.ones((2, 64)), Scheme("u4", 32, "float"))
+        zeros = made.zeros.copy()
+        zeros[1, 1] = np.nan
+        with self.assertRaisesRegex(ValueError, r"zero point \[1, 1\] is nan, not a finite number"):
+            dataclasses.replace(made, zeros=zeros).to_matmul()
 
 
 class SecondOrder(Case):

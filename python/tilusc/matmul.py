@@ -271,7 +271,8 @@ class Plan:
         """Packs codes (bytes without gaps, the lowest bits first), scales and zero points, [n, k] and [n, groups], or
         with transposed=False [k, n] and [groups, n], and beside scales of f8e4m3 a factor, one f32. Host memory gives a
         NumPy array, of `packed_size` bytes; tensors on the plan's GPU are packed there and give one there, and then
-        this waits. Experts are packed one by one."""
+        this waits. Experts are packed one by one. In host memory infinite and NaN scales and zero points, and
+        integer zero points beyond the codes, are refused."""
         given = self._given({"codes": codes, "scales": scales, "zeros": zeros, "factor": factor}, bool(transposed))
         addresses = {name: array.address for name, array in given.items()}
         weights = filled(c.tilus_matmul_weights, {"transposed": bool(transposed), "threads": threads, **addresses})

@@ -185,7 +185,7 @@ def fit(cells: np.ndarray, scheme: Scheme) -> Grid:
     make = (_symmetric if scheme.zeros == "none" else _with_zeros)(cells, scheme)
     best = make(1.0)
     if not np.all(np.isfinite(best.scales)):
-        raise ValueError(f"weights are too large for scales in {scheme.scales}"
+        raise ValueError(f"weights of magnitude {np.abs(cells).max():g} are too large for scales in {scheme.scales}"
                          + (": bf16 has larger ones" if scheme.scales == "f16" else ""))
     if scheme.clip == "minmax":
         return best
@@ -226,8 +226,10 @@ def check_matrix(matrix: np.ndarray) -> np.ndarray:
     matrix = np.asarray(matrix, np.float32)
     if matrix.ndim != 2 or 0 in matrix.shape:
         raise ValueError(f"shape is {list(matrix.shape)}, not that of a matrix")
-    if not np.all(np.isfinite(matrix)):
-        raise ValueError("a weight is not finite")
+    wrong = np.flatnonzero(~np.isfinite(matrix))
+    if wrong.size:
+        row, column = divmod(int(wrong[0]), matrix.shape[1])
+        raise ValueError(f"weight [{row}, {column}] is {matrix[row, column]}, not a finite number")
     return matrix
 
 

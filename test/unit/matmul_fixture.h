@@ -7,6 +7,8 @@
 #include "matmul/internal.h"
 #include "support/bits.h"
 
+#include <math.h>
+
 enum { CAPABILITY = 90 };
 
 /* ---- the library -------------------------------------------------------- */
@@ -97,6 +99,36 @@ static inline void *random_block(size_t size)
     return block;
 }
 
+/* Makes bytes of scales, or of zero points of their type, finite. */
+static inline void make_finite(DType type, unsigned char *bytes, size_t size)
+{
+    size_t each = dtype_bits(type) / 8;
+    for (size_t i = 0; i < size; i += each) {
+        double value = dtype_decode(type, bits_get(bytes, i / each, 8 * (unsigned)each));
+        if (!isfinite(value))
+            bytes[i + each - 1] &= 0xbf;
+    }
+}
+
+/* Brings zero points in bytes into the range of the weights' type. */
+static inline void make_zeros(DType type, unsigned char *bytes, size_t size)
+{
+    unsigned bits = dtype_bits(type);
+    for (size_t i = 0; i < size; i++)
+        bytes[i] = (unsigned char)(int)dtype_decode(type, bytes[i] & ((1u << bits) - 1));
+}
+
+/* Makes numbers that products have of all scales and zero points. */
+static inline void plain_repair(const tilus_matmul_plan *plan, Plain *p)
+{
+    const MatmulSpec *s = &plan->spec;
+    make_finite(s->scales, p->scales, p->scale_bytes / 2 * packed_scale_bytes(s));
+    if (s->zeros == TILUS_ZEROS_INTEGER)
+        make_zeros(s->weights, p->zeros, p->zero_bytes);
+    else
+        make_finite(s->scales, p->zeros, p->zero_bytes);
+}
+
 static inline Plain plain_random(const tilus_matmul_plan *plan)
 {
     const MatmulSpec *s = &plan->spec;
@@ -106,6 +138,7 @@ static inline Plain plain_random(const tilus_matmul_plan *plan)
     p.codes = random_block(p.code_bytes);
     p.scales = random_block(p.scale_bytes);
     p.zeros = random_block(p.zero_bytes);
+    plain_repair(plan, &p);
     return p;
 }
 

@@ -10,6 +10,7 @@
 #include "matmul_engine.h"
 #include "sweep.h"
 
+#include <math.h>
 #include <time.h>
 
 /* The plain weights. */
@@ -504,6 +505,87 @@ static void refuses_weights_that_are_missing(void **state)
     tilus_matmul_plan_free(plan);
 }
 
+typedef struct Wrong {
+    Form form;
+    bool transposed;
+    bool zero;          /* the number is a zero point, else a scale */
+    size_t at;
+    unsigned code;
+    const char *message;
+} Wrong;
+
+/* Scales and zero points without a finite value, or outside of the weights' type, are named by
+ * their place in the caller's arrays, [n, groups] or [groups, n]. */
+static void refuses_numbers_of_no_product(void **state)
+{
+    (void)state;
+#define FORM(w, a, z) {.weights = w, .activations = a, .n = 40, .k = 384, .group = 128, .zeros = z, .rows = 32}
+    static const Wrong wrongs[] = {
+        {FORM("u4", "f16", TILUS_ZEROS_INTEGER), true, true, 3 * 5 + 1, 16,
+         "weights: zero point [5, 1] is 16, not 0 to 15 of u4"},
+        {FORM("u4", "f16", TILUS_ZEROS_INTEGER), false, true, 40 * 2 + 7, 255,
+         "weights: zero point [2, 7] is 255, not 0 to 15 of u4"},
+        {FORM("i3", "bf16", TILUS_ZEROS_INTEGER), true, true, 0, 4,
+         "weights: zero point [0, 0] is 4, not -4 to 3 of i3"},
+        {FORM("i3", "bf16", TILUS_ZEROS_INTEGER), true, true, 119, 0xfb,
+         "weights: zero point [39, 2] is -5, not -4 to 3 of i3"},
+        {FORM("i8", "f16", TILUS_ZEROS_INTEGER), true, true, 0, 0x80, NULL},
+        {FORM("u8", "f16", TILUS_ZEROS_INTEGER), true, true, 0, 0xff, NULL},
+        {FORM("u4", "f16", TILUS_ZEROS_FLOAT), true, true, 4, 0x7c00,
+         "weights: zero point [1, 1] is inf, not a finite number"},
+        {FORM("u4", "f16", TILUS_ZEROS_NONE), true, false, 119, 0x7c00,
+         "weights: scale [39, 2] is inf, not a finite number"},
+        {FORM("u4", "f16", TILUS_ZEROS_NONE), false, false, 41, 0xfc00,
+         "weights: scale [1, 1] is -inf, not a finite number"},
+        {FORM("f6e3m2", "bf16", TILUS_ZEROS_NONE), true, false, 3, 0x7fc0,
+         "weights: scale [1, 0] is nan, not a finite number"},
+        {FORM("u4", "f16", TILUS_ZEROS_NONE), true, false, 3, 0x7bff, NULL},
+    };
+#undef FORM
+    for (size_t i = 0; i < COUNT(wrongs); i++) {
+        const Wrong *w = &wrongs[i];
+        tilus_matmul_plan *plan = plan_of_form(&w->form);
+        Plain plain = plain_random(plan);
+        unsigned char *packed = malloc(plan->packed.size);
+        const tilus_matmul_weights weights = weights_of(&plain, w->transposed);
+        bool byte = w->zero && w->form.zeros == TILUS_ZEROS_INTEGER;
+        memset(packed, 0x5a, plan->packed.size);
+        bits_set(w->zero ? plain.zeros : plain.scales, w->at, byte ? 8 : 16, w->code);
+        if (w->message) {
+            assert_fails(tilus_matmul_pack(plan, &weights, packed), TILUS_ERROR_ARGUMENT, w->message);
+            assert_int_equal(packed[0], 0x5a);
+        } else {
+            assert_ok(tilus_matmul_pack(plan, &weights, packed));
+        }
+        free(packed);
+        plain_free(&plain);
+        tilus_matmul_plan_free(plan);
+    }
+}
+
+static void refuses_scales_of_8_bits_without_a_value(void **state)
+{
+    (void)state;
+    enum { N = 8, K = 256, GROUPS = K / 16 };
+    tilus_matmul_plan *plan = plan_of(matmul, (tilus_matmul_problem){
+        .weights = "f4e2m1", .scales = "f8e4m3", .n = N, .k = K, .group = 16});
+    unsigned char codes[N * K / 2] = {0}, scales[N * GROUPS], *packed = malloc(plan->packed.size);
+    float factor = 0.5F;
+    memset(scales, 0x38, sizeof scales);
+    const tilus_matmul_weights weights = {sizeof weights, codes, scales, .transposed = true,
+                                          .factor = &factor};
+    assert_ok(tilus_matmul_pack(plan, &weights, packed));
+    scales[GROUPS + 2] = 0xff;
+    assert_fails(tilus_matmul_pack(plan, &weights, packed), TILUS_ERROR_ARGUMENT,
+                 "weights: scale [1, 2] is ");
+    scales[GROUPS + 2] = 0xfe;
+    factor = INFINITY;
+    assert_fails(tilus_matmul_pack(plan, &weights, packed), TILUS_ERROR_ARGUMENT,
+                 "weights: factor is inf, not a finite number");
+    free(packed);
+    tilus_matmul_plan_free(plan);
+}
+
 /* `test_matmul_pack --time` packs large matrices and says how long it took. */
 static int print_times(void)
 {
@@ -550,6 +632,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(parts_of_odd_groups_are_packed_parts, open_library,
                                         close_library),
         cmocka_unit_test_setup_teardown(refuses_parts_that_are_none, open_library,
+                                        close_library),
+        cmocka_unit_test_setup_teardown(refuses_numbers_of_no_product, open_library, close_library),
+        cmocka_unit_test_setup_teardown(refuses_scales_of_8_bits_without_a_value, open_library,
                                         close_library),
         cmocka_unit_test_setup_teardown(refuses_weights_that_are_missing, open_library,
                                         close_library),

@@ -215,12 +215,12 @@ static void packs_as_ever(void **state)
         uint64_t form, bytes;
     } cases[] = {
         {{.weights = "u4", .n = 40, .k = 256, .group = 128, .n_tile = 32},
-         UINT64_C(0x4a3c65aa65964597), UINT64_C(0xde43b8d270e94d99)},
+         UINT64_C(0x4a3c65aa65964597), UINT64_C(0x97de46a03fa865d9)},
         {{.weights = "i3", .n = 40, .k = 300, .zeros = TILUS_ZEROS_INTEGER, .n_tile = 64},
-         UINT64_C(0x357f01b7faead396), UINT64_C(0xe874f62690800495)},
+         UINT64_C(0x357f01b7faead396), UINT64_C(0x0aa40ef5a79b9fdd)},
         {{.weights = "f6e3m2", .activations = "bf16", .n = 40, .k = 256, .group = 32,
           .zeros = TILUS_ZEROS_FLOAT, .n_tile = 128},
-         UINT64_C(0x67e0f83628497831), UINT64_C(0x00e3682e10bd8882)},
+         UINT64_C(0x67e0f83628497831), UINT64_C(0x79c06445e1171b82)},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         tilus_matmul_plan *plan = plan_of(matmul, cases[i].problem);
@@ -231,6 +231,7 @@ static void packs_as_ever(void **state)
             plain.scales[b] = (unsigned char)(b * 11);
         for (size_t b = 0; b < plain.zero_bytes; b++)
             plain.zeros[b] = (unsigned char)(b * 3);
+        plain_repair(plan, &plain);
         const tilus_matmul_weights weights = weights_of(&plain, false);
         size_t size = tilus_matmul_packed_size(plan);
         unsigned char *packed = malloc(size);

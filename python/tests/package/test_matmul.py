@@ -443,6 +443,18 @@ def test_types_and_shapes_of_what_is_packed():
         plan(eight, "cpu").pack(q.codes, np.zeros((64, 16), np.uint8), factor=np.ones(2, np.float16))
 
 
+def test_scales_and_zero_points_that_no_product_has_are_named():
+    problem = Problem("u4", 64, 256, 128, "integer")
+    w, _ = matrices(problem)
+    p, q = plan(problem, "cpu"), quantize(w, problem)
+    zeros, scales = q.zeros.copy(), q.scales.view(np.float16).copy()
+    zeros[3, 1], scales[5, 0] = 16, np.inf
+    with pytest.raises(tilusc.ArgumentError, match=r"zero point \[3, 1\] is 16, not 0 to 15 of u4"):
+        p.pack(q.codes, q.scales, zeros)
+    with pytest.raises(tilusc.ArgumentError, match=r"scale \[5, 0\] is inf, not a finite number"):
+        p.pack(q.codes, scales, q.zeros)
+
+
 def test_integers_beyond_the_library_are_refused():
     problem = Problem("u4", 64, 256)
     w, _ = matrices(problem)

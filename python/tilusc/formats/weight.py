@@ -238,17 +238,25 @@ class QuantizedWeight:
 
     def _pick_scales_type(self, scales: np.ndarray, zeros: Optional[np.ndarray],
                           approximate: bool) -> str:
+        self._check_finite("scale", scales)
+        if zeros is not None:
+            self._check_finite("zero point", zeros)
         order = ("bf16", "f16") if self.scales_type == "bf16" else ("f16", "bf16")
         for type_ in order:
             if is_exact(scales, type_) and (zeros is None or is_exact(zeros, type_)):
                 return type_
-        if not np.all(np.isfinite(scales)):
-            raise self._error("a scale is not finite")
         if not approximate:
             raise self._error(f"scales of {self.scales_type} fit neither f16 nor bf16"
                               " (to_matmul(approximate=True) rounds)")
         largest = float(np.max(np.abs(scales), initial=0))
         return "f16" if largest <= 65504 and order[0] == "f16" else "bf16"
+
+    def _check_finite(self, what: str, values: np.ndarray) -> None:
+        """Refuses an infinite or NaN scale or zero point, and names the first."""
+        wrong = np.flatnonzero(~np.isfinite(values))
+        if wrong.size:
+            row, column = np.unravel_index(wrong[0], values.shape)
+            raise self._error(f"{what} [{row}, {column}]", values[row, column], "a finite number")
 
     def _check_zeros(self, zeros: np.ndarray) -> None:
         if self.weights[0] == "f":
@@ -256,8 +264,10 @@ class QuantizedWeight:
                               " have them for integers only")
         values = type_values(self.weights)
         low, high = int(values.min()), int(values.max())
-        if zeros.size and (zeros.min() < low or zeros.max() > high):
-            raise self._error("a zero point", f"{zeros.min()} .. {zeros.max()}", f"{low} to {high}")
+        wrong = np.flatnonzero((zeros < low) | (zeros > high))
+        if wrong.size:
+            row, column = np.unravel_index(wrong[0], zeros.shape)
+            raise self._error(f"zero point [{row}, {column}]", zeros[row, column], f"{low} to {high}")
 
 
 @functools.lru_cache(maxsize=16)

@@ -7,6 +7,7 @@ FILE.safetensors has it as F32 `a`, `b` of BF16 [4, 64], `norm` of one dimension
 codes `w` [6, 304], each in a byte or without gaps, with scales and zero points.
 """
 import json
+import math
 import struct
 import sys
 
@@ -46,11 +47,16 @@ def write_npy(path, kind):
 def write_codes(path, kind):
     codes = [(r * 5 + c * 3) % 16 for r in range(ROWS) for c in range(304)]
     pairs = bytes(low | high << 4 for low, high in zip(codes[::2], codes[1::2]))
-    weights = ("w", "U8", [ROWS, 304], bytes(codes)) if kind == "bytes" else \
-        ("w", "I32", [ROWS, 38], pairs)
-    scales = struct.pack("<18e", *(0.01 + i / 64 for i in range(18)))
-    write_tensors(path, [weights, ("w_scale", "F16", [ROWS, 3], scales),
-                         ("w_zero", "U8", [ROWS, 3], bytes(range(18)))])
+    weights = ("w", "I32", [ROWS, 38], pairs) if kind == "compact" else \
+        ("w", "U8", [ROWS, 304], bytes(codes))
+    scales = [0.01 + i / 64 for i in range(18)]
+    zeros = [i % 16 for i in range(18)]
+    if kind == "infinite":
+        scales[4] = math.inf
+    if kind == "beyond":
+        zeros[17] = 16
+    write_tensors(path, [weights, ("w_scale", "F16", [ROWS, 3], struct.pack("<18e", *scales)),
+                         ("w_zero", "U8", [ROWS, 3], bytes(zeros))])
 
 
 def write_safetensors(path, kind):
@@ -72,7 +78,7 @@ def write_tensors(path, data):
 
 def main():
     path, kind = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
-    if kind in ("bytes", "compact"):
+    if kind in ("bytes", "compact", "infinite", "beyond"):
         write_codes(path, kind)
     else:
         (write_npy if path.endswith(".npy") else write_safetensors)(path, kind)
