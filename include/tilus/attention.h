@@ -161,15 +161,16 @@ typedef struct tilus_attention_shape {
     int64_t queries;            /* forward: rows of q of each sequence, ragged: of all; 1 to 2^24 */
     int64_t tokens;             /* forward: rows of k and v of each sequence, ragged: of all; 1 to
                                    2^24. Others: of the longest sequence, about; 1 to 2^30 */
-    int64_t longest;            /* ragged: at least the rows of q of each sequence */
+    int64_t longest;            /* ragged: at least the rows of q of each sequence, 1 to 2^24; more
+                                   than `queries` counts as these */
     int64_t masks;              /* with a mask: of [queries, tokens] each, 1 to 65535; head h of
                                    sequence b has number (b * heads + h) mod masks */
     int64_t pages;              /* not forward: of the cache; of less than 2^31 rows in all */
     int64_t columns;            /* not forward: of the table */
     int64_t splits;             /* not forward: blocks that share a sequence and head, 1 to 1024;
                                    0: the fastest by the model */
-    int64_t longest_tokens;     /* ragged, with gradients: at least the rows of k of each sequence;
-                                   0: `tokens` */
+    int64_t longest_tokens;     /* ragged, with gradients: at least the rows of k of each sequence, up
+                                   to 2^24; more than `tokens` counts as these; 0: `tokens` */
     tilus_attention_schedule schedule;      /* forward */
     unsigned char reserved[4];  /* 0 */
 } tilus_attention_shape;

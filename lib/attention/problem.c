@@ -268,6 +268,11 @@ static tilus_status check_ranges(const Range *ranges, size_t count)
     return status;
 }
 
+static int64_t at_most(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 static tilus_status check_forward(const Problem *p, const Shape *s)
 {
     const int64_t tiles = (p->ragged ? s->longest : s->queries) / ATTENTION_ROWS + 1;
@@ -294,9 +299,8 @@ tilus_status attention_take_shape(const tilus_attention_plan *plan, const Shape 
         {"shape: batch", s->batch, 1, ATTENTION_GRID_MAX},
         {"shape: queries", s->queries, 1, forward ? rows : 0},
         {"shape: tokens", s->tokens, 1, forward ? rows : ATTENTION_LENGTH_MAX},
-        {"shape: longest", s->longest, 1, p->ragged ? s->queries : 0},
-        {"shape: longest_tokens", s->longest_tokens, 0,
-         p->ragged && p->gradients ? s->tokens : 0},
+        {"shape: longest", s->longest, 1, p->ragged ? rows : 0},
+        {"shape: longest_tokens", s->longest_tokens, 0, p->ragged && p->gradients ? rows : 0},
         {"shape: masks", s->masks, 1, p->mask ? ATTENTION_GRID_MAX : 0},
         {"shape: pages", s->pages, 1, forward ? 0 : pages},
         {"shape: columns", s->columns, 1, forward ? 0 : INT32_MAX},
@@ -305,5 +309,7 @@ tilus_status attention_take_shape(const tilus_attention_plan *plan, const Shape 
         {"shape: reserved[0]", s->reserved[0], 0, 0}, {"shape: reserved[1]", s->reserved[1], 0, 0},
         {"shape: reserved[2]", s->reserved[2], 0, 0}, {"shape: reserved[3]", s->reserved[3], 0, 0}};
     status = check_ranges(ranges, sizeof ranges / sizeof *ranges);
+    s->longest = at_most(s->longest, s->queries);       /* both are bounds, as a model's are */
+    s->longest_tokens = at_most(s->longest_tokens, s->tokens);
     return status == TILUS_OK && forward ? check_forward(p, s) : status;
 }

@@ -185,7 +185,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False, window: 
     """softmax(scale * q * k^T + mask) * v for each head; with `lse` also the logarithms of the sums.
 
     Tensors are [batch, heads, tokens, columns], with `tokens_first` [batch, tokens, heads, columns], with offsets
-    q_starts and k_starts (int32, on the device) [tokens, heads, columns] of sequences of at most `longest` rows of q.
+    q_starts and k_starts (int32, on the device) [tokens, heads, columns] of sequences of at most `longest` rows of q,
+    such as the longest that a model takes.
     `window` has the columns that a row sees before and after its own; `mask` is [masks, rows, columns], of q's type,
     which is added, or of bool.
 

@@ -186,6 +186,7 @@ typedef struct Forward {
     tilus_attention_schedule schedule;
     bool no_sink;               /* sinks are -inf */
     bool poisoned[SEQUENCES_MAX];   /* ragged: rows of this sequence are Inf and NaN */
+    int64_t longest;            /* ragged: a bound; 0: the longest sequence's rows */
 } Forward;
 
 /* A problem's tensors. */
@@ -474,6 +475,10 @@ static void check_forward(const Forward *f)
                                    .schedule = f->schedule};
     for (int64_t b = 0; b < f->batch && p->ragged; b++)
         shape.longest = f->queries[b] > shape.longest ? f->queries[b] : shape.longest;
+    if (f->longest)
+        shape.longest = f->longest;
+    if (f->longest && p->gradients)
+        shape.longest_tokens = f->longest;
     const tilus_attention_call call = {
         .struct_size = sizeof call, .shape = &shape, .q = t.q.address, .k = t.k.address,
         .v = t.v.address, .o = t.o.address, .lse = t.lse.address, .sinks = t.sinks.address,
@@ -504,7 +509,7 @@ static void computes_forward(void **state)
          .batch = 2, .queries = {70}, .tokens = {150}},
         {.problem = {.heads = 2, .kv_heads = 1, .dim = 64, .causal = true, .ragged = true,
                      .lse = true, .gradients = true, .cap = 2}, .batch = 4,
-         .queries = {5, 0, 80, 1}, .tokens = {40, 0, 30, 90}},
+         .queries = {5, 0, 80, 1}, .tokens = {40, 0, 30, 90}, .longest = 1 << 24},
         {.problem = {.heads = 2, .kv_heads = 1, .dim = 64, .ragged = true, .lse = true,
                      .gradients = true}, .batch = 4, .poisoned = {[1] = true, [3] = true},
          .queries = {70, 5, 9, 3}, .tokens = {140, 3, 20, 90}},
@@ -778,6 +783,8 @@ static void describes_plans(void **state)
          {.batch = 16, .queries = 128, .tokens = 128}, "schedule folded"},
         {{.heads = 8, .causal = true, .ragged = true},
          {.batch = 4, .queries = 1000, .tokens = 1000, .longest = 500}, "ragged\nschedule blocks"},
+        {{.heads = 8, .causal = true, .ragged = true},
+         {.batch = 1, .queries = 1000, .tokens = 1000, .longest = 1 << 24}, "ragged\nschedule "},
         {{.kind = decode, .heads = 32, .kv_heads = 8},
          {.batch = 1, .tokens = 131072, .pages = 2048, .columns = 2048}, "\n32 splits, "},
         {{.kind = decode, .heads = 32, .kv_heads = 8},
@@ -931,8 +938,10 @@ static void refuses_shapes(void **state)
         {&plain, {.batch = 1, .queries = 1}, "shape: tokens is 0, not 1 to 16777216"},
         {&plain, {.batch = 1, .queries = 1, .tokens = 1, .longest = 1},
          "shape: longest is 1, but the problem has none: give 0"},
-        {&ragged, {.batch = 1, .queries = 5, .tokens = 1, .longest = 6},
-         "shape: longest is 6, not 1 to 5"},
+        {&ragged, {.batch = 1, .queries = 5, .tokens = 1, .longest = 0},
+         "shape: longest is 0, not 1 to 16777216"},
+        {&ragged, {.batch = 1, .queries = 5, .tokens = 1, .longest = (1 << 24) + 1},
+         "shape: longest is 16777217, not 1 to 16777216"},
         {&plain, {.batch = 1, .queries = 1, .tokens = 1, .schedule = 3},
          "shape: schedule is folded, which is for causal problems without a window, of equal "
          "lengths"},
