@@ -8,17 +8,21 @@ import weakref
 from typing import TYPE_CHECKING, Any, Callable, Dict, Optional, Tuple
 
 import torch
+from torch.autograd import forward_ad
 
 from . import _declarations as c
 from ._library import address_of, call_module, check
 from ._workspaces import cuda, is_capturing, streams, workspace
 from .arrays import torch_types
-from .errors import ArgumentError
+from .errors import ArgumentError, Error
 from .matmul import MOST_ROWS
 
 if TYPE_CHECKING:
     from .matmul import Plan
 
+NO_GRADIENT = "products with packed weights have no gradient: they are for inference"
+NO_TANGENT = ("products with packed weights have tangents, in forward mode, in a QuantizedLinear alone, without function, gate,"
+              " norm and multiply")
 _TORCH = {name: dtype for dtype, name in torch_types().items() if dtype is not torch.bool}
 _stream_of = getattr(torch._C, "_cuda_getCurrentRawStream", None)       # which torch without CUDA lacks
 # tilus_matmul_call, up to the workspace's size, and scales of A's rows; all else is 0.
@@ -40,6 +44,18 @@ _calls = _Calls()
 _CALL_SIZE = ctypes.sizeof(c.tilus_matmul_call)
 _ADDRESS = struct.Struct("@Q")
 _A_SCALES_AT, _NORM_AT = c.tilus_matmul_call.a_scales.offset, c.tilus_matmul_call.norm.offset
+
+
+def in_forward_mode() -> bool:
+    """Tells whether tensors may have tangents (torch.func.jvp), which products then have to see to."""
+    return forward_ad._current_level >= 0 and torch._C._is_fwd_grad_enabled()
+
+
+def refuse_tangents(*given: Optional[torch.Tensor]) -> None:
+    """Refuses tensors with tangents, which an operator would drop as if they were 0."""
+    for value in given:
+        if value is not None and forward_ad.unpack_dual(value).tangent is not None:
+            raise Error(NO_TANGENT)
 
 
 def result_type(name: str) -> torch.dtype:

@@ -8,6 +8,7 @@ import torch
 from torch.compiler import is_compiling
 
 from . import torch_ops
+from ._torch_matmul import NO_GRADIENT, NO_TANGENT, in_forward_mode
 from .errors import ArgumentError, Error
 from .matmul import Plan, Problem, default_device, plan, quantize
 
@@ -21,25 +22,34 @@ def _usual_zeros(weights: str) -> str:
 
 
 class _WithoutGradient(torch.autograd.Function):
-    """Passes a result on, and says in the backward pass that there is no gradient."""
+    """Calls `function` of what is given, and `derivative` of its tangents in forward mode; says in the backward pass, and
+    where there is no derivative, that there is no gradient."""
+
+    generate_vmap_rule = True       # as torch.func.jacfwd asks for
 
     @staticmethod
-    def forward(y: torch.Tensor, *given: Optional[torch.Tensor]) -> torch.Tensor:
-        return y.view_as(y)
+    def forward(function: Callable[..., torch.Tensor], derivative: Optional[Callable[..., torch.Tensor]],
+                *given: Optional[torch.Tensor]) -> torch.Tensor:
+        return function(*given)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:      # which torch.func.grad asks for
-        pass
+        ctx.derivative = inputs[1]
 
     @staticmethod
     def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        raise Error("products with packed weights have no gradient: they are for inference")
+        raise Error(NO_GRADIENT)
+
+    @staticmethod
+    def jvp(ctx: Any, function: None, derivative: None, *tangents: Optional[torch.Tensor]) -> torch.Tensor:
+        if ctx.derivative is None:
+            raise Error(NO_TANGENT)
+        return ctx.derivative(*tangents)
 
 
-def _without_gradient(function: Callable[..., torch.Tensor], *given: Optional[torch.Tensor]) -> torch.Tensor:
-    with torch.no_grad():
-        y = function(*given)
-    return _WithoutGradient.apply(y, *given)
+def _without_gradient(function: Callable[..., torch.Tensor], derivative: Optional[Callable[..., torch.Tensor]],
+                      *given: Optional[torch.Tensor]) -> torch.Tensor:
+    return _WithoutGradient.apply(function, derivative, *given)
 
 
 class QuantizedLinear(torch.nn.Module):
@@ -49,7 +59,8 @@ class QuantizedLinear(torch.nn.Module):
     Made by `from_float` or `from_weight`. Its state is `packed`, in the form of the plan that packed it, `bias` and
     `permutation`; a state that was packed in another form is refused when it is loaded. It runs on GPUs of the kind
     that it was packed for, in torch.compile and in CUDA graphs (call `prepare` before), and in host memory on the CPU
-    engine, slowly. There is no gradient: a backward pass through it raises."""
+    engine, slowly. There is no gradient: a backward pass through it raises; forward mode (torch.func.jvp) has tangents where
+    the result is linear in x, and raises elsewhere."""
 
     def __init__(self, problem: Problem, packed: torch.Tensor, bias: Optional[torch.Tensor] = None,
                  permutation: Optional[torch.Tensor] = None, packed_for: Union[int, str] = "cpu") -> None:
@@ -137,8 +148,9 @@ class QuantizedLinear(torch.nn.Module):
     def forward(self, x: torch.Tensor, residual: Optional[torch.Tensor] = None,
                 norm: Optional[torch.Tensor] = None) -> torch.Tensor:
         if (x.requires_grad or residual is not None and residual.requires_grad or
-                norm is not None and norm.requires_grad) and torch.is_grad_enabled() and not is_compiling():
-            return _without_gradient(self.forward, x, residual, norm)
+                norm is not None and norm.requires_grad) and torch.is_grad_enabled() and not is_compiling() or \
+                in_forward_mode():
+            return _without_gradient(self.forward, self._tangent if self._is_linear() else None, x, residual, norm)
         held = self._buffers            # as attributes torch finds them by a function of Python
         if "packed" in held and "bias" in held and "permutation" in held:
             packed, bias, permutation = held["packed"], held["bias"], held["permutation"]
@@ -150,6 +162,25 @@ class QuantizedLinear(torch.nn.Module):
         if norm is not None:
             return torch_ops.matmul(x, packed, self.problem_text, bias, residual, norm)
         return torch_ops.matmul(x, packed, self.problem_text, bias, residual)
+
+    def _is_linear(self) -> bool:
+        """Tells whether a tangent of the result is the product of one of x, without the bias, plus one of the residual."""
+        problem = self.problem
+        return problem.function == "none" and problem.prologue == "none" and not problem.gated and not problem.multiply
+
+    def _tangent(self, x: Optional[torch.Tensor], residual: Optional[torch.Tensor], norm: None) -> torch.Tensor:
+        if x is None:
+            return residual
+        y = self._multiply(x)
+        return y if residual is None else y + residual
+
+    def _multiply(self, x: torch.Tensor) -> torch.Tensor:
+        """Multiplies by the weights alone."""
+        if in_forward_mode():
+            return _without_gradient(self._multiply, self._multiply, x)
+        if self.permutation is not None:
+            x = x.index_select(-1, self.permutation)
+        return torch_ops.matmul(x, self.packed, str(dataclasses.replace(self.problem, bias=False, residual=False)))
 
     def extra_repr(self) -> str:
         return self.problem_text
@@ -247,8 +278,8 @@ class QuantizedExperts(torch.nn.Module):
         """Computes tokens x [tokens, k] with `offsets`, `ids` and `route` as of tilus_matmul_call: for routers that sort
         themselves."""
         if (x.requires_grad or route.requires_grad or residual is not None and residual.requires_grad) and \
-                torch.is_grad_enabled() and not is_compiling():
-            return _without_gradient(self.products, x, offsets, ids, route, residual)
+                torch.is_grad_enabled() and not is_compiling() or in_forward_mode():
+            return _without_gradient(self.products, None, x, offsets, ids, route, residual)
         op, texts = torch_ops.matmul_experts, self.texts
         hidden = op(x, self.gate_up, texts["gate_up"], offsets, ids)
         return op(hidden, self.down, texts["down"], offsets, ids, route, residual=residual)

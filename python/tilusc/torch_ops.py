@@ -14,7 +14,7 @@ from typing import Callable, Optional
 
 import torch
 
-from ._torch_matmul import result_type
+from ._torch_matmul import in_forward_mode, refuse_tangents, result_type
 from .errors import ArgumentError
 from .matmul import Problem, plan
 
@@ -41,6 +41,8 @@ def _find_experts(problem: str, device: int) -> Callable[..., torch.Tensor]:
 
 def _matmul(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[torch.Tensor] = None,
             residual: Optional[torch.Tensor] = None, norm: Optional[torch.Tensor] = None) -> torch.Tensor:
+    if in_forward_mode():
+        refuse_tangents(a, bias, residual, norm)
     multiply = _find(problem, a.get_device())
     return multiply(a, packed, bias, residual, None) if norm is None else \
         multiply(a, packed, bias, residual, None, None, norm)
@@ -49,6 +51,8 @@ def _matmul(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[
 def _matmul_out(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optional[torch.Tensor] = None,
                 residual: Optional[torch.Tensor] = None, norm: Optional[torch.Tensor] = None, *,
                 out: torch.Tensor) -> None:
+    if in_forward_mode():
+        refuse_tangents(a, bias, residual, norm)
     multiply = _find(problem, a.get_device())
     multiply(a, packed, bias, residual, out) if norm is None else multiply(a, packed, bias, residual, out, None, norm)
 
@@ -70,6 +74,8 @@ def _fake_out(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optiona
 def _matmul_experts(a: torch.Tensor, packed: torch.Tensor, problem: str, offsets: torch.Tensor,
                     ids: Optional[torch.Tensor] = None, route: Optional[torch.Tensor] = None,
                     bias: Optional[torch.Tensor] = None, residual: Optional[torch.Tensor] = None) -> torch.Tensor:
+    if in_forward_mode():
+        refuse_tangents(a, route, bias, residual)
     return _find_experts(problem, a.get_device())(a, packed, offsets, ids, route, bias, residual, None)
 
 

@@ -5,6 +5,7 @@ import gc
 import statistics
 import threading
 import time
+import warnings
 import weakref
 from types import SimpleNamespace
 
@@ -14,6 +15,7 @@ import tilusc
 from programs import DECODE, SCALE
 
 torch = pytest.importorskip("torch")
+from torch.autograd import forward_ad  # noqa: E402
 from tilusc.matmul import Problem, plan, quantize  # noqa: E402
 from tilusc.nn import QuantizedExperts, QuantizedLinear, sort_experts  # noqa: E402
 
@@ -210,6 +212,37 @@ def test_gradient_is_refused(device):
     y = experts(x, torch.tensor([[0], [1], [0]], device=device), route)
     with pytest.raises(tilusc.Error, match="no gradient"):
         y.float().sum().backward()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_tangents_of_forward_mode(device):
+    layer, _ = make_layer(device)
+    x, t = torch.randn(2, 3, 256, dtype=torch.float16, device=device)
+    bare = QuantizedLinear(dataclasses.replace(layer.problem, bias=False), layer.packed, None, layer.permutation)
+    y, tangent = torch.func.jvp(layer, (x,), (t,))
+    assert torch.equal(y, layer(x)) and torch.equal(tangent, bare(t)) and tangent.abs().max() > 0
+    with forward_ad.dual_level():
+        assert torch.equal(forward_ad.unpack_dual(layer(forward_ad.make_dual(x, t))).tangent, tangent)
+        assert torch.equal(layer(x), y)
+    assert torch.equal(torch.func.jvp(torch.compile(layer), (x,), (t,))[1], tangent)
+    with warnings.catch_warnings():             # torch.vmap calls an operator row by row, and says so
+        warnings.simplefilter("ignore")
+        columns = torch.func.jacfwd(lambda x: layer(x[None])[0])(x[0])
+    assert torch.allclose(columns.float() @ t[0].float(), tangent[0].float(), atol=0.02)
+    added = QuantizedLinear(dataclasses.replace(layer.problem, residual=True), layer.packed, layer.bias, layer.permutation)
+    r = torch.randn_like(y)
+    assert torch.equal(torch.func.jvp(added, (x, r), (t, 2 * r))[1], tangent + 2 * r)
+    assert torch.equal(torch.func.jvp(lambda r: added(x, r), (r,), (2 * r,))[1], 2 * r)
+    bent = QuantizedLinear(dataclasses.replace(layer.problem, function="silu"), layer.packed, layer.bias, layer.permutation)
+    experts = QuantizedExperts.from_float(*torch.randn(3, 2, 64, 64).half(), "u4", top=1,
+                                          device="cpu" if device == "cpu" else None)
+    why = "have tangents, in forward mode, in a QuantizedLinear alone"
+    with forward_ad.dual_level(), pytest.raises(tilusc.Error, match=why):
+        op(forward_ad.make_dual(x, t), layer.packed, layer.problem_text, layer.bias)
+    for call, given in ((bent, x),
+                        (lambda x: experts(x, torch.zeros(3, 1, dtype=torch.int64, device=device), x[:, :1]), x[:, :64])):
+        with pytest.raises(tilusc.Error, match=why):
+            torch.func.jvp(call, (given,), (given,))
 
 
 @pytest.mark.parametrize("device", DEVICES)
