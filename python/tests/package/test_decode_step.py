@@ -37,10 +37,15 @@ class Weights:
 
 
 class Model:
-    def __init__(self, weights, places):
+    """Of Llama; with `bias` of q, k and v as of Qwen2.5, with norms of heads of q and k as of Qwen3."""
+
+    def __init__(self, weights, places, bias, head_norms):
+        self.has_bias, self.has_head_norms = bias, head_norms
         random = np.random.default_rng(7)
         self.products = {name: Weights(random, weights, name) for name in PRODUCTS}
         self.norms = half(1 + 0.1 * random.normal(size=(2, LAYERS, HIDDEN)))
+        self.bias = half(0.5 * random.normal(size=(LAYERS, HEADS + 2 * KV, HEAD)))
+        self.head_norms = half(1 + 0.3 * random.normal(size=(LAYERS, 2, HEAD)))
         angles = random.normal(size=(places, HEAD // 2))
         self.cosine, self.sine = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
         self.x = half(random.normal(size=HIDDEN))
@@ -52,16 +57,18 @@ class Model:
         return self.products[name].values[layer] @ a
 
     def norm(self, x, weight):
-        return wide(half(x / np.sqrt((x * x).mean() + EPS) * wide(weight)))
+        return wide(half(x / np.sqrt((x * x).mean(-1, keepdims=True) + EPS) * wide(weight)))
 
-    def turn(self, a, at):
+    def turn(self, a, layer, of, at):
+        if self.has_head_norms:
+            a = self.norm(a, self.head_norms[layer, of])
         first, second = np.split(a, 2, -1)
         return wide(half(np.concatenate([first * self.cosine[at] - second * self.sine[at],
                                          second * self.cosine[at] + first * self.sine[at]], -1)))
 
     def attend(self, layer, qkv, length):
         """Returns what attention makes of rows of heads, and the new token's k and v."""
-        q, k = self.turn(qkv[:HEADS], length - 1), self.turn(qkv[HEADS:HEADS + KV], length - 1)
+        q, k = self.turn(qkv[:HEADS], layer, 0, length - 1), self.turn(qkv[HEADS:HEADS + KV], layer, 1, length - 1)
         positions = np.arange(length)
         rows = self.table[positions // PAGE] * PAGE + positions % PAGE
         keys, values = wide(self.keys[layer][rows]), wide(self.values[layer][rows])
@@ -74,7 +81,8 @@ class Model:
         """Returns x after all layers, and rows of the cache that are new, by layer."""
         x, new = wide(self.x), []
         for layer in range(LAYERS):
-            qkv = wide(half(self.multiply(layer, "qkv", self.norm(x, self.norms[0, layer])))).reshape(-1, HEAD)
+            qkv = self.multiply(layer, "qkv", self.norm(x, self.norms[0, layer])).reshape(-1, HEAD)
+            qkv = wide(half(qkv + wide(self.bias[layer]) if self.has_bias else qkv))
             o, k, v = self.attend(layer, qkv, length)
             new.append((k, v))
             x = wide(half(self.multiply(layer, "o", o.ravel()) + x))
@@ -88,12 +96,15 @@ def compile_step(model, grid, splits):
     names = "W U A T S C OFFSET GROUP ZERO SCALE_WEIGHTS DEFERRED_SCALE ROWS COLUMNS TILES".split()
     return tilusc.jit(KERNEL, "decode_step", engine="cpu", parameters={
         **{name: known[name] for name in names}, "WARPS_N": 2, "WARPS_K": 4, "STAGES": 2, "STAGE_K_TILES": 2, "PREARRANGED_A": 4,
-        "HIDDEN": HIDDEN, "INTERMEDIATE": INTERMEDIATE, "KV": KV, "QUERIES": QUERIES, "GRID": grid, "SPLITS": splits})
+        "HIDDEN": HIDDEN, "INTERMEDIATE": INTERMEDIATE, "KV": KV, "QUERIES": QUERIES, "GRID": grid, "SPLITS": splits,
+        "QKV_BIAS": int(model.has_bias), "HEAD_NORMS": int(model.has_head_norms)})
 
 
-@pytest.mark.parametrize("weights, grid, splits, length", [("u4", 5, 2, 130), ("i4", 4, 4, 65), ("u4", 1, 1, 1)])
-def test_step(weights, grid, splits, length):
-    model = Model(weights, places=150)
+@pytest.mark.parametrize("weights, grid, splits, length, bias, head_norms",
+                         [("u4", 5, 2, 130, False, False), ("i4", 4, 4, 65, True, False), ("u4", 1, 1, 1, False, False),
+                          ("u4", 3, 2, 70, False, True), ("i4", 2, 1, 20, True, True)])
+def test_step(weights, grid, splits, length, bias, head_norms):
+    model = Model(weights, 150, bias, head_norms)
     step, wanted = compile_step(model, grid, splits), model.step(length)
     state = np.zeros(1, np.uint32)
     scratch = np.zeros(2 * PRODUCTS["qkv"][1], np.float32), half(np.zeros(HEADS * HEAD)), half(np.zeros(INTERMEDIATE))
@@ -101,8 +112,8 @@ def test_step(weights, grid, splits, length):
     found = []
     for _ in range(2):
         x, keys, values = model.x.copy(), model.keys.copy(), model.values.copy()
-        step(x, *(model.products[name].packed.view(np.uint32) for name in PRODUCTS), *model.norms, model.cosine, model.sine,
-             model.table, np.array([length], np.int32), keys, values, *scratch, state, LAYERS, len(model.cosine),
+        step(x, *(model.products[name].packed.view(np.uint32) for name in PRODUCTS), *model.norms, model.bias,
+             model.head_norms, model.cosine, model.sine, model.table, np.array([length], np.int32), keys, values, *scratch, state, LAYERS, len(model.cosine),
              len(model.table), len(model.table), EPS, HEAD ** -0.5)
         found.append(x)
         assert np.linalg.norm(wide(x) - wanted[0]) < 2e-3 * np.linalg.norm(wanted[0] - wide(model.x))
