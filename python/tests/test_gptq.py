@@ -150,6 +150,7 @@ class Gptq(Case):
         tensors, _ = self.tensors(32, 64, 4, 32)
         self.refused("32 codes of 8 bits", self.read, tensors, config(8))
         self.refused("groups is 2, not 1", self.read, tensors, config(4, 64))
+        self.refused("bits of the configuration is '4', not 2 to 8", self.read, tensors, config("4"))
         self.refused("checkpoint_format", self.read, tensors, config(4, checkpoint_format="marlin"))
         tensors["m.g_idx"] = ("I32", [64], struct.pack("<64i", *([9] * 64)))
         self.refused("groups is 9 .. 9, not 0 to 1", self.read, tensors, config(4))

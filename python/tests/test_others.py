@@ -179,6 +179,10 @@ class Fours(Case):
         self.assertEqual(model.tensor("b.weight").tolist(), [1, 2, 3])
         self.refused("quantize them", model.weight("a.weight").to_matmul)
 
+    def test_matrix_without_rows(self):
+        model = self.model({"a.weight": ("F16", [0, 32], b"")})
+        self.refused("a.weight: shape is [0, 32], not one with elements", model.weight, "a.weight")
+
     def test_codes_beside_scales_of_no_known_format(self):
         """Such codes were plain weights, without their scales: FP8 of Mistral has qscale_weight."""
         eight = ("F8_E4M3", [2, 16], bytes([0x38] * 32))

@@ -10,7 +10,7 @@ from typing import Any, Dict, Type, TypeVar
 from ._library import sized
 from .errors import ArgumentError
 
-_READERS = {"str": str, "int": int, "float": float, "bool": lambda value: bool(int(value))}
+_READERS = {"str": str, "int": int, "float": float, "bool": lambda value: bool(("0", "1").index(value))}
 _KINDS = {"str": (str, "a text"), "int": (numbers.Integral, "an integer"), "float": (numbers.Real, "a number"),
           "bool": ((bool, numbers.Integral), "True or False")}
 _INTEGERS = {ctypes.c_bool, ctypes.c_int, ctypes.c_uint, ctypes.c_int64, ctypes.c_uint64, ctypes.c_size_t}
@@ -27,6 +27,8 @@ class ProblemText:
             value, (kind, spelled) = getattr(self, field.name), _KINDS[str(field.type)]
             if not isinstance(value, kind):
                 raise ArgumentError(f"{field.name} is {value!r}, not {spelled}")
+            if kind is str and value and not (value.isprintable() and value.split() == [value]):
+                raise ArgumentError(f"{field.name} is {value!r}, not a text without spaces")
             if kind is numbers.Integral and type(value) is not int:
                 object.__setattr__(self, field.name, int(value))        # of NumPy, say
 
@@ -50,6 +52,8 @@ def _parse(kind: Type[Any], text: str) -> Any:
         name, _, value = word.partition("=")
         if name not in known or not value:
             raise ArgumentError(f"{word!r} is no field of a problem: {text!r}")
+        if name in fields:
+            raise ArgumentError(f"{name} is there twice: {text!r}")
         of_type = str(known[name].type)
         try:
             fields[name] = _READERS[of_type](value)

@@ -208,6 +208,8 @@ def test_problem_is_its_text():
     for text, why in (("weights=u4", "n and k are missing: 'weights=u4'"), ("weights=u4 k=3", "n is missing"),
                       ("weights=u4 n=x k=3", "n is 'x', not an integer: 'weights=u4 n=x k=3'"),
                       ("weights=u4 n=1 k=3 bias=yes", "bias is 'yes', not 0 or 1"),
+                      ("weights=u4 n=1 k=3 bias=7", "bias is '7', not 0 or 1"),
+                      ("weights=u4 n=1 k=3 n=2", "n is there twice: 'weights=u4 n=1 k=3 n=2'"),
                       ("weights=u4 n=1 k=3 eps=low", "eps is 'low', not a number"), (["weights=u4"], "is no text"),
                       (5, "5 is no text of a problem")):
         with pytest.raises(tilusc.ArgumentError, match=re.escape(why)):
@@ -215,7 +217,8 @@ def test_problem_is_its_text():
 
 
 def test_fields_of_other_types_are_named():
-    for fields, why in ((dict(weights=4), "weights is 4, not a text"), (dict(n="64"), "n is '64', not an integer"),
+    for fields, why in ((dict(weights=4), "weights is 4, not a text"), (dict(weights="u4\0"), "not a text without spaces"),
+                        (dict(weights="u4 n=32"), "weights is 'u4 n=32', not a text without spaces"), (dict(n="64"), "n is '64', not an integer"),
                         (dict(k=256.0), "k is 256.0, not an integer"), (dict(eps=None), "eps is None, not a number"),
                         (dict(bias="yes"), "bias is 'yes', not True or False")):
         with pytest.raises(tilusc.ArgumentError, match=re.escape(why)):

@@ -161,7 +161,7 @@ def read_bytes(layer: Layer) -> QuantizedWeight:
     raw = layer.bits("weight", ("I8", "F8_E4M3", "F8_E5M2"), 2)
     n, k = raw.shape
     if n == 0 or k == 0:
-        raise layer.error("weight", "shape", [n, k], "not empty")
+        raise layer.error("weight", "shape", [n, k], "one with elements")
     scheme = scheme_of(layer)
     if layer.dtype("weight_scale") in ("U8", "F8_E8M0"):
         scales, group = layer.expect("weight_scale", layer.powers("weight_scale"), (n, -(-k // 32))), 32

@@ -57,7 +57,7 @@ def _read_int4(layer: Layer) -> QuantizedWeight:
     raw = layer.bits("weight", ("U8",), 2)
     n, k = 2 * raw.shape[0], raw.shape[1]
     if n == 0 or k == 0:
-        raise layer.error("weight", "shape", [n // 2, k], "not empty")
+        raise layer.error("weight", "shape", [n // 2, k], "one with elements")
     _refuse_pre_scale(layer)
     codes = np.stack([raw & 15, raw >> 4], axis=1).reshape(n, k)
     scales, group = layer.grid("weight_scale", layer.floats("weight_scale"), n, k)
@@ -74,7 +74,7 @@ def _read_bitnet(layer: Layer) -> QuantizedWeight:
     raw = layer.bits("weight", ("U8",), 2)
     n, k = 4 * raw.shape[0], raw.shape[1]
     if n == 0 or k == 0:
-        raise layer.error("weight", "shape", [n // 4, k], "not empty")
+        raise layer.error("weight", "shape", [n // 4, k], "one with elements")
     fields = np.concatenate([(raw >> s) & 3 for s in (0, 2, 4, 6)])
     if np.any(fields == 3):
         raise layer.error("weight", "a field", 3, "0, 1 or 2")

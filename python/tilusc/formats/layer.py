@@ -83,8 +83,8 @@ class Layer:
     def number(self, key: str, value: object, low: int, high: int) -> int:
         """Checks an integer of the configuration."""
         if type(value) is not int or not low <= value <= high:
-            raise FormatError(self.store.path, self.module, f"{key} of the configuration", value,
-                              f"{low} to {high}")
+            raise FormatError(self.store.path, self.module, f"{key} of the configuration",
+                              repr(value) if isinstance(value, str) else value, f"{low} to {high}")
         return value
 
     def expect(self, suffix: str, array: np.ndarray, shape: Tuple[int, ...]) -> np.ndarray:

@@ -224,7 +224,7 @@ def read_plain(layer: Layer) -> QuantizedWeight:
     codes = layer.bits(layer.main, tuple(DTYPES), 2)
     n, k = codes.shape
     if n == 0 or k == 0:
-        raise layer.error(layer.main, "shape", [n, k], "not empty")
+        raise layer.error(layer.main, "shape", [n, k], "one with elements")
     if is_low_bit(layer.store.type(name)):
         _refuse_scales(layer)
     return QuantizedWeight(n, k, layer.store.type(name), codes, None, k, scales_type="",

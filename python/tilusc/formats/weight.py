@@ -94,7 +94,7 @@ class QuantizedWeight:
 
     def __post_init__(self) -> None:
         if self.n < 1 or self.k < 1:
-            raise self._error("shape", [self.n, self.k], "not empty")
+            raise self._error("shape", [self.n, self.k], "one with elements")
         groups = (self.n, -(-self.k // self.group) if self.group > 0 else 0)
         expected = {"codes": (self.n, self.k), "scales": groups, "zeros": groups,
                     "minimums": groups, "permutation": (self.k,), "bias": (self.n,)}
