@@ -263,7 +263,8 @@ class QuantizedExperts(torch.nn.Module):
     def forward(self, x: torch.Tensor, chosen: torch.Tensor, route: torch.Tensor,
                 residual: Optional[torch.Tensor] = None) -> torch.Tensor:
         """Computes tokens x [.., k], whose `top` experts and their weights are chosen and route [.., top], plus a
-        residual of the same shape, if the problem has one."""
+        residual of the same shape, if the problem has one. A number that is no expert's, as of another device's, must
+        have a weight of 0: nothing computes its row, and nothing checks it."""
         top = self.problem.top or 1
         for name, given in (("chosen", chosen), ("route", route)):
             if given.shape[-1:] != (top,) or given.numel() * self.problem.k != x.numel() * top:
