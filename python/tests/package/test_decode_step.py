@@ -113,8 +113,8 @@ def test_step(weights, grid, splits, length, bias, head_norms):
     for _ in range(2):
         x, keys, values = model.x.copy(), model.keys.copy(), model.values.copy()
         step(x, *(model.products[name].packed.view(np.uint32) for name in PRODUCTS), *model.norms, model.bias,
-             model.head_norms, model.cosine, model.sine, model.table, np.array([length], np.int32), keys, values, *scratch, state, LAYERS, len(model.cosine),
-             len(model.table), len(model.table), EPS, HEAD ** -0.5)
+             model.head_norms, model.cosine, model.sine, model.table, np.array([length], np.int32), keys, values, *scratch,
+             state, LAYERS, len(model.cosine), len(model.table), len(model.table), EPS, HEAD ** -0.5)
         found.append(x)
         assert np.linalg.norm(wide(x) - wanted[0]) < 2e-3 * np.linalg.norm(wanted[0] - wide(model.x))
         for layer, (k, v) in enumerate(wanted[1]):

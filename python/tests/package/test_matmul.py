@@ -218,7 +218,8 @@ def test_problem_is_its_text():
 
 def test_fields_of_other_types_are_named():
     for fields, why in ((dict(weights=4), "weights is 4, not a text"), (dict(weights="u4\0"), "not a text without spaces"),
-                        (dict(weights="u4 n=32"), "weights is 'u4 n=32', not a text without spaces"), (dict(n="64"), "n is '64', not an integer"),
+                        (dict(weights="u4 n=32"), "weights is 'u4 n=32', not a text without spaces"),
+                        (dict(n="64"), "n is '64', not an integer"),
                         (dict(k=256.0), "k is 256.0, not an integer"), (dict(eps=None), "eps is None, not a number"),
                         (dict(bias="yes"), "bias is 'yes', not True or False")):
         with pytest.raises(tilusc.ArgumentError, match=re.escape(why)):
