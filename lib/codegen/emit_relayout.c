@@ -19,12 +19,35 @@ typedef struct Relayout {
 
 /* ---- slots ------------------------------------------------------------------- */
 
-/* Copies elements from slots[i] of `from` to slots[i] of `to`, runs of slots at once that
- * follow each other on both sides. */
+/* Returns the source bytes of a whole word of 8-bit elements that begins with slot `i`; false: it is no
+ * such word. */
+static bool find_bytes(const Relayout *r, const int64_t *to_slots, const int64_t *from_slots, int64_t i,
+                       int64_t count, int64_t bytes[4])
+{
+    enum { BYTE = 8, WORD_BYTES = 4 };
+    if (r->bits != BYTE || i + WORD_BYTES > count || to_slots[i] % WORD_BYTES != 0)
+        return false;
+    for (int j = 0; j < WORD_BYTES; j++) {
+        if (to_slots[i + j] != to_slots[i] + j)
+            return false;
+        bytes[j] = from_slots[i + j];
+    }
+    return true;
+}
+
+/* Copies elements from slots[i] of `from` to slots[i] of `to`: whole words of bytes by prmt, else runs of
+ * slots at once that follow each other on both sides. */
 static void copy_slots(const Relayout *r, LLVMValueRef *to, const int64_t *to_slots,
                        LLVMValueRef *from, const int64_t *from_slots, int64_t count)
 {
+    int64_t bytes[4];
     for (int64_t i = 0, n; i < count; i += n) {
+        if (find_bytes(r, to_slots, from_slots, i, count, bytes)) {
+            LLVMValueRef word = emit_gather_bytes(r->cg, r->op->loc, from, bytes);
+            n = 4;
+            to[to_slots[i] / n] = word ? word : to[to_slots[i] / n];
+            continue;
+        }
         for (n = 1; i + n < count && (n + 1) * r->bits <= 32; n++)
             if (to_slots[i + n] != to_slots[i] + n || from_slots[i + n] != from_slots[i] + n)
                 break;

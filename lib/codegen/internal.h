@@ -164,6 +164,10 @@ LLVMValueRef emit_get_bits(Codegen *cg, LLVMValueRef *words, int64_t bit, unsign
 void emit_set_bits(Codegen *cg, LLVMValueRef *words, int64_t bit, unsigned nbits,
                LLVMValueRef value);
 
+/* A word of the bytes with these numbers of `words`, counted from 0: by at most three prmt, of which
+ * words with neighboring bytes share those that interleave two words. NULL after an error. */
+LLVMValueRef emit_gather_bytes(Codegen *cg, Loc at, LLVMValueRef *words, const int64_t bytes[4]);
+
 /* ---- element by element (elementwise.c) ----------------------------- */
 
 /* The result's code in one slot from the operands' codes there, each as

@@ -79,3 +79,74 @@ void emit_set_bits(Codegen *cg, LLVMValueRef *words, int64_t bit, unsigned nbits
     set_word(cg, words, bit, 32, LLVMBuildTrunc(b, value, cg->i32, ""));
     set_word(cg, words, bit + 32, nbits - 32, LLVMBuildTrunc(b, high, cg->i32, ""));
 }
+
+/* ---- bytes ------------------------------------------------------------------- */
+
+enum { WORD_BYTES = 4, SELECTOR_BITS = 4 };
+
+/* A word that has two bytes, and their places in it. */
+typedef struct BytePair {
+    LLVMValueRef word;
+    unsigned first, second;
+} BytePair;
+
+/* Builds a word by prmt, of which byte i is byte from[i] of `a` and, from 4 on, of `b`. */
+static LLVMValueRef permute_bytes(Codegen *cg, Loc at, LLVMValueRef a, LLVMValueRef b,
+                                  const unsigned from[WORD_BYTES])
+{
+    uint32_t selector = 0;
+    for (unsigned i = 0; i < WORD_BYTES; i++)
+        selector |= from[i] << (SELECTOR_BITS * i);
+    LLVMValueRef args[] = {a, b, const_i32_of(cg, selector)};
+    return call_intrinsic(cg, INTR_prmt, at, args, 3);
+}
+
+/* Finds two bytes in one word, or interleaves the halves of two words that have them. */
+static BytePair pair_bytes(Codegen *cg, Loc at, LLVMValueRef *words, int64_t first, int64_t second)
+{
+    static const unsigned halves[2][WORD_BYTES] = {{0, 4, 1, 5}, {2, 6, 3, 7}};
+    int64_t a = first / WORD_BYTES, b = second / WORD_BYTES;
+    unsigned i = (unsigned)(first % WORD_BYTES), j = (unsigned)(second % WORD_BYTES);
+    if (a == b)
+        return (BytePair){words[a], i, j};
+    if (i / 2 == j / 2)
+        return (BytePair){permute_bytes(cg, at, words[a], words[b], halves[i / 2]), i % 2 * 2,
+                          j % 2 * 2 + 1};
+    const unsigned from[WORD_BYTES] = {i, WORD_BYTES + j, i, WORD_BYTES + j};
+    return (BytePair){permute_bytes(cg, at, words[a], words[b], from), 0, 1};
+}
+
+/* Returns the number of the one word other than that of the first byte, that word where there is
+ * none, or -1 where there are several. */
+static int64_t other_word(const int64_t bytes[WORD_BYTES])
+{
+    int64_t first = bytes[0] / WORD_BYTES, other = first;
+    for (int i = 1; i < WORD_BYTES; i++) {
+        int64_t word = bytes[i] / WORD_BYTES;
+        if (word != first && other != first && word != other)
+            return -1;
+        other = word != first ? word : other;
+    }
+    return other;
+}
+
+LLVMValueRef emit_gather_bytes(Codegen *cg, Loc at, LLVMValueRef *words, const int64_t bytes[4])
+{
+    int64_t first = bytes[0] / WORD_BYTES, other = other_word(bytes);
+    unsigned from[WORD_BYTES];
+    if (other >= 0) {
+        bool as_it_is = other == first;
+        for (unsigned i = 0; i < WORD_BYTES; i++) {
+            from[i] = (unsigned)(bytes[i] % WORD_BYTES) + (bytes[i] / WORD_BYTES == first ? 0 : WORD_BYTES);
+            as_it_is &= from[i] == i;
+        }
+        return as_it_is ? words[first] : permute_bytes(cg, at, words[first], words[other], from);
+    }
+    BytePair low = pair_bytes(cg, at, words, bytes[0], bytes[1]);
+    BytePair high = pair_bytes(cg, at, words, bytes[2], bytes[3]);
+    if (!low.word || !high.word)
+        return NULL;
+    from[0] = low.first, from[1] = low.second;
+    from[2] = WORD_BYTES + high.first, from[3] = WORD_BYTES + high.second;
+    return permute_bytes(cg, at, low.word, high.word, from);
+}

@@ -490,7 +490,7 @@ static int product_scale(const MatmulSpec *s, const MatmulConfig *c)
     unsigned exponent = dtype_info[s->stored].exponent;
     int distance = BIAS_F16 - (exponent ? (1 << (exponent - 1)) - 1 : BIAS_F16);
     bool scaled = matmul_has_factor(s) && s->product == DTYPE_f16 && distance > SIX_BITS;
-    return !c->scale_weights ? s->deferred_scale : scaled ? SIX_BITS - distance : 0;
+    return matmul_has_digits(s, c) ? 0 : !c->scale_weights ? s->deferred_scale : scaled ? SIX_BITS - distance : 0;
 }
 
 /* Adds DEFERRED_SCALE, which names have where it is not the usual one: 0, too, which is that of
@@ -535,6 +535,7 @@ static void add_mainloop(ParameterList *list, bool wanted, const MatmulSpec *s, 
     add_number(list, wanted, "PREARRANGED_A", "p", c->prearranged_a);
     add_number(list, wanted && matmul_arranges_in_blocks(c), "A_SLICES", "a",
                wanted ? (int)matmul_arranged_slices(s, c) : 0);
+    add_number(list, wanted && matmul_has_digits(s, c), "DIGITS", "digits", 1);
     add_number(list, wanted && matmul_arranges_in_blocks(c) && s->experts, "FEW", NULL, MATMUL_FEW_ROWS);
     add_number(list, wanted && matmul_fuses_prologue(s, c), "A_NORM", "norm", 1);
 }

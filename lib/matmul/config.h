@@ -245,6 +245,10 @@ int64_t matmul_arranged_slices(const MatmulSpec *spec, const MatmulConfig *confi
 /* Returns true where each block arranges A. */
 bool matmul_arranges_in_blocks(const MatmulConfig *config);
 
+/* Returns true where blocks arrange their row of A as digits of 8 bits, which tensor cores multiply with
+ * codes as bytes. */
+bool matmul_has_digits(const MatmulSpec *spec, const MatmulConfig *config);
+
 /* Returns true where the product does the problem's prologue. */
 bool matmul_fuses_prologue(const MatmulSpec *spec, const MatmulConfig *config);
 

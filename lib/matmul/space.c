@@ -278,37 +278,57 @@ int64_t matmul_arranged_slices(const MatmulSpec *spec, const MatmulConfig *c)
     return round_up_i64(matmul_slices(spec) * LANES_OF_SLICE, fours) / LANES_OF_SLICE;
 }
 
-/* Counts the groups of A whose sums a product takes. */
+/* Codes of 1, 2, 4 and 8 bits lie in bytes as they are. A byte has fields of 128 / bits of k, which must be
+ * of one group, and a thread needs the two of them that are halves' bytes. Digits take twice as much memory
+ * as f16, from the ring: of a long row only 1 and 2 bits, which multiplications bind, gain more than that. */
+bool matmul_has_digits(const MatmulSpec *s, const MatmulConfig *c)
+{
+    enum { FOURS = 8, NARROW = 2, SLICES_MANY = 128 };
+    unsigned bits = dtype_bits(s->codes);
+    bool in_bytes = (bits & (bits - 1)) == 0 && !dtype_is_float(s->codes);
+    int64_t fours = (int64_t)c->warps_n * c->warps_k * FOURS;
+    int64_t parts = matmul_arranged_slices(s, c) * LANES_OF_SLICE / fours;
+    return matmul_arranges_in_blocks(c) && in_bytes && !c->scale_weights &&
+           (bits > NARROW ? matmul_slices(s) <= SLICES_MANY : parts % 2 == 0) &&
+           (s->group == 0 || s->group * (int)bits >= MATMUL_PACKED_K);
+}
+
+/* Counts the groups of A whose sums a product takes: with digits none, as products give them. */
 static int64_t summed_groups(const MatmulSpec *spec, const MatmulConfig *c)
 {
     bool centred = spec->zeros != TILUS_ZEROS_NONE || spec->offset > 0;
     int64_t groups = MATMUL_PACKED_K / (spec->group ? spec->group : MATMUL_PACKED_K);
-    return centred && !c->scale_weights ? matmul_arranged_slices(spec, c) * groups : 0;
+    return centred && !c->scale_weights && !matmul_has_digits(spec, c)
+               ? matmul_arranged_slices(spec, c) * groups
+               : 0;
 }
 
-/* Returns the bytes of the row of A that each block arranges. */
-static int64_t row_bytes(const MatmulSpec *spec, const MatmulConfig *c)
+/* Returns the bytes of the row of A that each block arranges, of elements of `bytes`. */
+static int64_t row_bytes(const MatmulSpec *spec, const MatmulConfig *c, int bytes)
 {
-    enum { BYTES = 2 };
-    return matmul_arranged_slices(spec, c) * MATMUL_PACKED_K * BYTES;
+    return matmul_arranged_slices(spec, c) * MATMUL_PACKED_K * bytes;
 }
 
-/* Returns those, with two words for each sum of a group, and of the list of experts' rows. */
+/* Returns those, with two words for each sum of a group or the factor of digits, and of the list of
+ * experts' rows. */
 static int64_t arranged_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
-    enum { SUMS = 8, LINE = 16 };
-    return row_bytes(spec, c) + summed_groups(spec, c) * SUMS +
-           (spec->experts ? MATMUL_FEW_ROWS * LINE : 0);
+    enum { HALF = 2, DIGITS = 4, FACTOR = 4, SUMS = 8, LINE = 16 };
+    int64_t list = spec->experts ? MATMUL_FEW_ROWS * LINE : 0;
+    return list + (matmul_has_digits(spec, c)
+                       ? row_bytes(spec, c, DIGITS) + FACTOR
+                       : row_bytes(spec, c, HALF) + summed_groups(spec, c) * SUMS);
 }
 
-/* Returns the bytes through which threads that arrange A exchange sums: of squares, one for each warp,
- * and then of groups. */
+/* Returns the bytes through which threads that arrange A exchange numbers of each warp, sums of squares and
+ * largest elements, and then sums of groups. */
 static int64_t exchanged_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
-    enum { SUM = 4 };
-    int64_t squares = has_norm(spec) ? (int64_t)c->warps_n * c->warps_k : 0;
+    enum { NUMBER = 4 };
+    bool each = has_norm(spec) || matmul_has_digits(spec, c);
+    int64_t numbers = each ? (int64_t)c->warps_n * c->warps_k : 0;
     int64_t groups = summed_groups(spec, c);
-    return SUM * (squares > groups ? squares : groups);
+    return NUMBER * (numbers > groups ? numbers : groups);
 }
 
 /* Adds up the ring, with panels of A that come through it, its mbarriers and, unless each warp has
@@ -324,12 +344,14 @@ int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
     int64_t panels = c->prearranged_a == 2 ? c->tiles * form.panel : 0;
     int64_t k_tile = c->warps_n * form.block + panels;
     bool whole = c->warps_k == 1 && c->columns == 8;
-    int64_t sums = whole ? 0 : (int64_t)c->warps_k * 8 * c->tiles * (tile_rows(c) + 4) * 4 - 16;
-    int64_t bytes = c->stages * iteration_blocks(c) * k_tile + mbarriers_bytes(c);
+    int64_t columns = matmul_has_digits(spec, c) ? 1 : 8 * c->tiles;
+    int64_t sums = whole ? 0 : (int64_t)c->warps_k * columns * (tile_rows(c) + 4) * 4 - 16;
+    int64_t bytes = c->stages * iteration_blocks(c) * k_tile;
     if (!matmul_arranges_in_blocks(c))
-        return bytes + sums;
-    int64_t norms = has_norm(spec) ? row_bytes(spec, c) : 0;
+        return bytes + sums + mbarriers_bytes(c);
+    int64_t norms = has_norm(spec) ? row_bytes(spec, c, 2) : 0;
     bytes += arranged_bytes(spec, c) + (norms > sums ? norms : sums);
+    bytes = round_up_i64(bytes, ALIGN) + mbarriers_bytes(c);
     int64_t exchanged = exchanged_bytes(spec, c);
     return exchanged > 0 ? round_up_i64(bytes, ALIGN) + exchanged : bytes;
 }
@@ -504,7 +526,7 @@ static bool is_valid(const MatmulConfig *c)
            c->stages <= STAGES_MAX && is_one_of(c->columns, all_warps_k) &&
            (matmul_by_wgmma(c) || is_one_of(c->tiles, all_tiles)) &&
            (c->tiles == 1 || c->columns == 8) &&
-           c->prearranged_a >= PREARRANGED && c->prearranged_a <= PREARRANGED_ROWS &&
+           c->prearranged_a >= PREARRANGED && c->prearranged_a <= ARRANGED_IN_BLOCKS &&
            (c->prearranged_a == PREARRANGED || c->stages > 0) &&
            (!matmul_by_wgmma(c) || is_valid_wgmma(c)) && is_flag(c->scale_weights) &&
            c->per_sm >= 0 && c->per_sm <= PER_SM_MAX && is_flag(c->zeros_by_mma) &&
@@ -541,11 +563,11 @@ bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
 }
 
 /* Returns true where the powers of two that decoding leaves to A repeat so soon that they are constants of a
- * thread that arranges a row: codes of 2, 4 and 8 bits. */
+ * thread that arranges a row: codes of 2, 4 and 8 bits, and of 1 bit as digits. */
 static bool have_constant_powers(const MatmulSpec *s)
 {
     unsigned bits = dtype_bits(s->codes);
-    return bits > 1 && (bits & (bits - 1)) == 0;
+    return (bits & (bits - 1)) == 0;
 }
 
 /* Returns true where threads have few registers of A, and of groups neighbors. Slices that are added so
@@ -571,12 +593,15 @@ static int blocks_at_once(const MatmulSpec *s, const MatmulConfig *c, const Matm
     return needed < resident ? needed : resident;
 }
 
-/* Has a block arrange A where as many blocks have room for it. False: they have not. */
-static bool arrange_in_blocks(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice *device)
+/* Has a block arrange A where as many blocks have room for it, beside a ring of `less` stages less. False:
+ * they have not. */
+static bool arrange_in_blocks(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice *device, int less)
 {
+    enum { STAGES_LEAST = 2 };
     MatmulConfig in_blocks = *c;
     in_blocks.prearranged_a = ARRANGED_IN_BLOCKS;
-    bool has_room = shares_a(s, c) &&
+    in_blocks.stages -= less;
+    bool has_room = shares_a(s, c) && in_blocks.stages >= STAGES_LEAST &&
                     matmul_resident(s, &in_blocks, device) >= blocks_at_once(s, c, device);
     if (has_room)
         *c = in_blocks;
@@ -613,13 +638,18 @@ void matmul_config_renew(MatmulConfig *c)
  * i4 3 % less and u4 as long; steps of the model take u1 and u3 6 and 4 % less without them, u2 5 % more. */
 void matmul_arrange_in_blocks(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice *device)
 {
-    MatmulConfig joined = *c;
+    enum { STAGES_LESS = 2 };
     if (matmul_by_wgmma(c) || c->stages == 0 || c->columns > 1 || s->batch_invariant)
         return;
     bool may_join = have_constant_powers(s) && !s->experts;
-    if (!arrange_in_blocks(s, c, device) && may_join && join_blocks(s, &joined, device) &&
-        arrange_in_blocks(s, &joined, device))
-        *c = joined;
+    bool arranged = false;
+    for (int less = 0; less <= STAGES_LESS && !arranged; less++) {
+        MatmulConfig joined = *c;
+        arranged = arrange_in_blocks(s, c, device, less);
+        if (!arranged && may_join && join_blocks(s, &joined, device) &&
+            (arranged = arrange_in_blocks(s, &joined, device, less)))
+            *c = joined;
+    }
 }
 
 /* ---- the space -------------------------------------------------------- */

@@ -170,7 +170,7 @@ static void measure(Run *r, Search *s, Candidate *c)
     Kernels kernels = {[MATMUL_PACK] = c->pack->loaded,
                        [MATMUL_PREPARE] = prepare, [MATMUL_PRODUCT] = c->product->loaded,
                        [MATMUL_ARRANGE] = prepare, [MATMUL_WGMMA] = c->product->loaded};
-    if (!trial_open(&t, &r->shape, &c->config, s->task.m, kernels))
+    if (!trial_open(&t, &r->shape, &c->launched, s->task.m, kernels))
         record(r, s, c, OUTCOME_FAILED, r->engine->message);
     else if (check(r, s, c, &t))
         time_product(r, s, c, &t);
@@ -351,13 +351,13 @@ static bool want_kernels(Run *r, Search *s, size_t first, size_t end)
             continue;
         s->left++;
         r->total++;
-        c->pack = compiler_want(r->compiler, spec, &c->config, MATMUL_PACK);
-        bool prepares = matmul_prepares(spec, &c->config);
+        c->pack = compiler_want(r->compiler, spec, &c->launched, MATMUL_PACK);
+        bool prepares = matmul_prepares(spec, &c->launched);
         if (prepares)
-            c->prepare = compiler_want(r->compiler, spec, &c->config,
-                                       matmul_prepare_program(&c->config));
-        c->product = compiler_want(r->compiler, spec, &c->config,
-                                   matmul_product_program(&c->config));
+            c->prepare = compiler_want(r->compiler, spec, &c->launched,
+                                       matmul_prepare_program(&c->launched));
+        c->product = compiler_want(r->compiler, spec, &c->launched,
+                                   matmul_product_program(&c->launched));
         if (!c->pack || (prepares && !c->prepare) || !c->product)
             return false;
     }

@@ -44,7 +44,9 @@ static void collect(void *data, const MatmulConfig *config)
         c->capacity = capacity;
     }
     double cost = matmul_cost(&c->task->spec, config, c->task->m, c->device);
-    out->items[out->count++] = (Candidate){.config = *config, .cost = cost};
+    Candidate *candidate = &out->items[out->count++];
+    *candidate = (Candidate){.config = *config, .launched = *config, .cost = cost};
+    matmul_arrange_in_blocks(&c->task->spec, &candidate->launched, c->device);
 }
 
 /* Compares by cost, then by number, so that the order is one. */

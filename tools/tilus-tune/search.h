@@ -23,6 +23,7 @@ Outcome outcome_find(const char *name);
 
 typedef struct Candidate {
     MatmulConfig config;
+    MatmulConfig launched;      /* as plans launch it: blocks may arrange A */
     double cost;                /* us, of the model */
     size_t place;               /* among those of its rows, by cost */
     Outcome outcome;

@@ -40,13 +40,13 @@ bool tune_has_fault(const char *name, const char *kind)
     return fault && strncmp(fault, kind, len) == 0 && strstr(name, fault + len);
 }
 
-/* Injects a wrong result: sums lack 2^21, and get 2^11. */
+/* Injects a wrong result: codes of unsigned weights count as one too large. */
 static void spoil(Request *r)
 {
-    static const char lack[] = "DEFERRED_SCALE=-21";
-    char *place = strstr(r->parameters, lack);
+    static const char none[] = "OFFSET=0";
+    char *place = strstr(r->parameters, none);
     if (place)
-        place[strlen(lack) - 2] = '1';
+        place[strlen(none) - 1] = '1';
 }
 
 static bool answer(const char *word, const void *bytes, size_t size)
