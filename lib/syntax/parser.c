@@ -501,7 +501,9 @@ static bool parse_argument(Parser *p)
 /* Arguments, and those of `when`, up to the bracket that ends them. */
 static bool parse_argument_list(Parser *p)
 {
-    while (!parser_at(p, ")") && !parser_at(p, "}")) {
+    if (parser_at(p, ")") || parser_at(p, "}"))
+        return true;
+    do {
         if (parser_at(p, "when")) {
             if (!parse_when(p, parse_argument_list))
                 return false;
@@ -510,9 +512,7 @@ static bool parse_argument_list(Parser *p)
         } else if (!parse_argument(p)) {
             return false;
         }
-        if (!parser_accept(p, ","))
-            break;
-    }
+    } while (parser_accept(p, ","));
     return true;
 }
 
