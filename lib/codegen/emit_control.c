@@ -19,11 +19,11 @@ static int64_t elements_a_thread(const Value *v)
     return v->type->kind == TYPE_REG ? v->type->layout->slots : 1;
 }
 
-/* Counts the op once for each element that a thread has of its largest tensor: about
- * as much becomes of it. */
-static bool count_operations(Codegen *cg, const Op *op)
+/* Counts the op once for each element that a thread has of its largest tensor, or for each of
+ * `planned` operations where these are more: about as much becomes of it. */
+static bool count_operations(Codegen *cg, const Op *op, int64_t planned)
 {
-    int64_t most = 1, limit = diag_limit(cg->diag, LIMIT_ID_OPERATIONS);
+    int64_t most = planned > 1 ? planned : 1, limit = diag_limit(cg->diag, LIMIT_ID_OPERATIONS);
     for (unsigned i = 0; i < op->operand_count + op->result_count; i++) {
         const Value *v = i < op->operand_count ? op->operands[i]
                                                : op->results[i - op->operand_count];
@@ -51,9 +51,10 @@ static bool emit_by_row(Codegen *cg, const Op *op)
 #include "select/planners.def"
     };
     if (plain[op->code])
-        return plain[op->code](cg, op);
+        return count_operations(cg, op, 0) && plain[op->code](cg, op);
     Plan plan;
     return select_plan(cg->module, op, cg->target->sm, &plan) &&
+           count_operations(cg, op, plan_operations(op, &plan)) &&
            planned[op->code](cg, op, &plan);
 }
 
@@ -72,7 +73,7 @@ bool emit_region(Codegen *cg, const Region *r)
     for (const Op *op = r->first; op; op = op->next) {
         lines_op(cg, op);
         diag_check_time(cg->diag, op->loc);
-        if (!count_operations(cg, op) || !emit_op(cg, op))
+        if (!emit_op(cg, op))
             return false;
     }
     cg->thread = thread;

@@ -6,6 +6,9 @@
  *     mbarrier_wait       [fence.proxy.async.shared::cta;]  all: until mbarrier.try_wait.parity;
  *                         bar.warp.sync
  *
+ * The fence in brackets is of .shared::cluster where threads read another block's memory, which
+ * .shared::cta does not name (PTX ISA, membar/fence: .proxykind; state spaces: shared memory).
+ *
  * An arrival releases and a wait acquires for the block, and the barriers of the warp
  * carry this to and from its other lanes. In a cluster an arrival may be at the same
  * mbarrier of another block, whose address mapa gives (lib/select/cluster.c says when it
@@ -137,7 +140,8 @@ static LLVMValueRef emit_i32(Codegen *cg, const Op *op, AttrKind kind)
 
 bool emit_reads_fence(Codegen *cg, const Op *op, const Plan *plan)
 {
-    return !plan->sync.reads || call_intrinsic(cg, INTR_async_fence_shared, op->loc, NULL, 0);
+    IntrinsicId id = plan->sync.reads_others ? INTR_async_fence_cluster : INTR_async_fence_shared;
+    return !plan->sync.reads || call_intrinsic(cg, id, op->loc, NULL, 0);
 }
 
 bool emit_mbarrier_arrive(Codegen *cg, const Op *op, const Plan *plan)

@@ -315,6 +315,9 @@ int64_t llvm_count_instructions(LLVMValueRef f);
 void llvm_mark_large(Codegen *cg, LLVMValueRef f);
 /* Returns the optimization level of a target machine for the lowered programs. */
 unsigned llvm_machine_level(const Codegen *cg);
+/* Splits long basic blocks, of which code generation makes instructions in quadratic time
+ * (llvm_blocks.c). */
+void llvm_split_blocks(Codegen *cg);
 /* Verifies the LLVM module and runs default<O`cg->opt_level`> over it, of which functions
  * marked as large get only passes that take linear time. */
 bool llvm_optimize(Codegen *cg, LLVMTargetMachineRef machine,

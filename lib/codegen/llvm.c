@@ -121,6 +121,8 @@ bool llvm_optimize(Codegen *cg, LLVMTargetMachineRef machine, LLVMPassBuilderOpt
     LLVMErrorRef error = LLVMRunPasses(cg->llvm, pipeline, machine, options);
     if (!error)
         error = optimize_large(cg, machine, options);
+    if (!error && !llvm_machine_level(cg))
+        llvm_split_blocks(cg);
     return llvm_succeeded(cg, "optimizing", error) && llvm_check(cg, "optimizing") &&
            verify(cg);
 }

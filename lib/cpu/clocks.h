@@ -15,6 +15,11 @@
  * new one: the arrival tells of those before. So does a semaphore's release, which keeps the
  * clock of its warp for who acquires it.
  *
+ * known[w][u] is the sum of base[u], which all warps know, and of what w has learned on top of it. A
+ * barrier of all warps makes a new base, so that rows of a cooperative program, of which up to 8192
+ * warps run together, are empty but for what blocks learn between: pages of zeros, which take no
+ * memory.
+ *
  * bar.sync and bar.warp.sync order memory (PTX ISA, 9.7.13.1 and .2); shuffles, votes,
  * ldmatrix, and atomic operations, which are relaxed, do not. */
 #ifndef TILUS_CPU_CLOCKS_H
@@ -33,7 +38,10 @@ typedef struct Semaphore Semaphore;     /* what the last release of it told (clo
 typedef struct Clocks {
     unsigned warps, mbarriers;      /* how many there are; how many have been used */
     size_t owners;                  /* entries of a clock */
-    uint64_t *known;                /* [warps][owners] */
+    uint64_t *base;                 /* [owners]: all warps know it */
+    uint64_t *learned;              /* [warps][owners]: known beyond that; mapped */
+    bool *has_learned;              /* [warps]: the row may be not zero ... */
+    unsigned learner_count;         /* ... and how many may */
     uint64_t *covered;              /* [owners] ... */
     bool *stale;                    /* ... and which of these are to be found anew */
     uint64_t *arrived;              /* [mbarriers][owners]: joined from each arrival so far */
@@ -74,7 +82,7 @@ void clocks_acquire(Clocks *c, unsigned warp, const void *at);
 /* Returns the epoch up to which warp `w` knows owner `u`. */
 static inline uint64_t clocks_known(const Clocks *c, unsigned w, unsigned u)
 {
-    return c->known[w * c->owners + u];
+    return c->base[u] + c->learned[w * c->owners + u];
 }
 
 static inline uint64_t clocks_epoch(const Clocks *c, unsigned warp)

@@ -251,6 +251,11 @@ void cpu_copy_bulk_multicast_policy(const uint64_t *args, uint64_t *results)
     cpu_copy_bulk_multicast(args, results);
 }
 
+void cpu_async_fence_cluster(const uint64_t *args, uint64_t *results)
+{
+    cpu_async_fence(args, results);
+}
+
 void cpu_async_fence_shared(const uint64_t *args, uint64_t *results)
 {
     cpu_async_fence(args, results);

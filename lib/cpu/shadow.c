@@ -8,100 +8,11 @@
 #define _GNU_SOURCE
 #include "cpu/shadow.h"
 
-#include "cpu/clocks.h"
+#include "cpu/shadow_state.h"
 #include "cpu/tensors.h"
 
 #include <stdlib.h>
-#include <stdio.h>
 #include <string.h>
-
-enum { CELL = 4, ACCESSOR = 48 };
-
-/* The epoch of copies whose wait is still to come. */
-#define IN_FLIGHT UINT64_MAX
-
-typedef struct Record {
-    uint64_t epoch;                 /* of its owner */
-    Place place, other_place;       /* of the ops that `lane` and `other` ran */
-    uint32_t next;                  /* in the cell's list; 0: none */
-    uint32_t warp, owner;           /* owner: its warp, or of a bulk copy the mbarrier */
-    unsigned lane : 5, other : 5;               /* other = lane: no other */
-    unsigned kind : 3, mask : CELL;             /* mask: which bytes of the cell */
-    unsigned is_copy : 1, is_store : 1;     /* is_store: a bulk store, is_copy, too */
-    unsigned is_product : 1;        /* is_copy, too: a dot_async reads it */
-    unsigned is_bulk : 1;           /* is_copy, too: its owner is an mbarrier */
-} Record;
-
-/* A list that another block made is empty. */
-typedef struct Cell {
-    uint32_t block, records;        /* records: the first one; 0: none */
-    uint32_t crowd;                 /* its number; 0: none */
-} Cell;
-
-/* Accesses of one kind to a cell, READ or ATOMIC, the last one of each warp. */
-typedef struct Crowd {
-    uint32_t *of;                   /* by warp: the record's number; 0: none */
-    unsigned count;                 /* how many there are */
-    AccessKind kind;
-    uint32_t next;                  /* of no cell: the next one of these; 0: none */
-} Crowd;
-
-/* The cells of a region of memory. */
-typedef struct Cells {
-    const Guarded *memory;
-    const unsigned char *origin;    /* of cell 0: a multiple of CELL */
-    Cell *cells;
-    unsigned char *defined;         /* shared memory: of each byte, that it was written */
-} Cells;
-
-/* The first read of a byte that nobody has written. It may be a race with a write that
- * is still to come, which is the better thing to say. */
-typedef struct Undefined {
-    bool found;
-    uint64_t epoch;
-    Place place;
-    Worker *worker;                 /* of whose block the thread is */
-    uint32_t thread;
-    unsigned warp;                  /* in the cluster */
-    ptrdiff_t byte;
-} Undefined;
-
-struct Shadow {
-    Clocks clocks;
-    uint32_t block;
-    Cells *regions;                 /* shared memory of each block first */
-    size_t region_count;
-    Record *records;                /* [0] is none */
-    uint32_t record_count, record_capacity, free_record;
-    Crowd *crowds;                  /* [0] is none; each with a table, malloc'ed */
-    uint32_t crowd_count, crowd_capacity, free_crowd;
-    Undefined undefined;
-};
-
-/* An access that is checked. */
-typedef struct Access {
-    Worker *worker;
-    AccessKind kind;
-    uint32_t thread;
-    unsigned warp, lane;
-    bool all_lanes, is_copy, is_product, is_store;
-    bool is_bulk;                   /* is_copy, too: of the owner's `epoch` */
-    unsigned owner;
-    uint64_t epoch;
-    Place place;
-    const unsigned char *at, *value;    /* what is written there, or NULL */
-} Access;
-
-static unsigned block_warps(const Worker *w)
-{
-    return w->machine->thread_count / LANES;
-}
-
-/* The number of the thread's warp among those of the cluster. */
-static unsigned cluster_warp(const Worker *w, const Thread *t)
-{
-    return w->rank * block_warps(w) + t->number / LANES;
-}
 
 /* ---- opening ------------------------------------------------------------- */
 
@@ -191,21 +102,12 @@ void shadow_begin_block(Worker *w)
 
 /* ---- bytes that nobody wrote ---------------------------------------------- */
 
-static void say_undefined(Worker *w)
-{
-    const Undefined *u = &w->shadow->undefined;
-    char block[FAULT_TEXT];
-    w = u->worker;
-    fault_set(w, u->place, "thread %u of %s reads byte %td of shared memory, which was never "
-              "written", u->thread, fault_block(w, block), u->byte);
-}
-
 /* Behind a barrier: no write can come any more that the read races with. */
 static void check_undefined(Worker *w)
 {
     const Undefined *u = &w->shadow->undefined;
     if (u->found && u->epoch < w->shadow->clocks.covered[u->warp]) {
-        say_undefined(w);
+        shadow_report_undefined(w);
         fault_leave();
     }
 }
@@ -245,7 +147,7 @@ void shadow_end_block(Worker *w)
 {
     const Shadow *s = w->shadow;
     if (s && s->undefined.found && !w->cluster->fault.is_race && !w->cluster->fault.no_memory)
-        say_undefined(w);
+        shadow_report_undefined(w);
 }
 
 /* ---- records ------------------------------------------------------------- */
@@ -314,25 +216,6 @@ static bool is_own(const Record *r, const Access *a)
            !r->is_bulk;
 }
 
-/* The worker of the block that made `r`. */
-static const Worker *record_worker(const Access *a, const Record *r)
-{
-    return a->worker->cluster + r->warp / block_warps(a->worker);
-}
-
-/* Returns true where nothing orders the blocks of a cluster: in global memory, when the program has
- * locks. */
-static bool is_unordered(const Machine *m, const Cells *c)
-{
-    return m->has_locks && m->cluster > 1 && !c->defined;
-}
-
-/* Returns true when nothing can order `r` before `a`. */
-static bool is_apart(const Cells *c, const Record *r, const Access *a)
-{
-    return is_unordered(a->worker->machine, c) && record_worker(a, r) != a->worker;
-}
-
 /* Returns true when all of `r` is ordered before `a`. */
 static bool is_ordered(const Cells *c, const Record *r, const Access *a)
 {
@@ -362,85 +245,6 @@ static unsigned conflicting_bytes(const Record *r, const Access *a, const unsign
     case ACCESS_BITS: return same_op ? 0 : bytes;
     default: return 0;
     }
-}
-
-/* "thread 3", "a copy_async of thread 3". */
-static void name_accessor(bool is_copy, bool is_bulk, bool is_product, bool is_store,
-                          unsigned thread, char text[ACCESSOR])
-{
-    snprintf(text, ACCESSOR, "%sthread %u", is_product ? "a dot_async of "
-                                            : is_store ? "a copy_async_bulk_store of "
-                                            : is_bulk ? "a copy_async_bulk of "
-                                            : is_copy ? "a copy_async of "
-                                                      : "", thread);
-}
-
-/* Returns true of a copy that is in no group although its thread has waited for groups since. */
-static bool is_uncommitted(const Access *a, const Record *r)
-{
-    const Worker *w = record_worker(a, r);
-    const Copies *c = &w->threads[r->warp % block_warps(w) * LANES + r->lane].copies;
-    for (size_t i = c->begin; i < c->end; i++)
-        if (c->items[i].place == r->place)
-            return c->items[i].group == c->committed && c->items[i].waits < c->waits;
-    return false;
-}
-
-/* Says what should have come after `r`. */
-static const char *missing_order(const Cells *c, const Access *a, const Record *r)
-{
-    return is_apart(c, r, a)                  ? "nothing orders the two blocks"
-           : r->is_bulk                       ? "no mbarrier_wait lies between"
-           : r->epoch != IN_FLIGHT            ? record_worker(a, r) == a->worker
-                                                    ? "no synchronize lies between"
-                                                : a->worker->machine->program->cooperative
-                                                    ? "no grid_synchronize lies between"
-                                                    : "no cluster_synchronize lies between"
-           : r->is_product                    ? "no dot_wait lies between"
-           : r->is_store                      ? "no copy_async_bulk_wait_group lies between"
-           : is_uncommitted(a, r)             ? "the copy is in no group: no "
-                                                "copy_async_commit_group lies between it and the "
-                                                "copy_async_wait_group"
-                                              : "no copy_async_wait_group lies between";
-}
-
-/* The accessor of `r` by name, with its block where that is another one. */
-static void name_earlier(const Access *a, const Record *r, bool is_other, char text[FAULT_TEXT])
-{
-    const Worker *w = record_worker(a, r);
-    unsigned warp = r->warp % block_warps(w);
-    char who[ACCESSOR], block[FAULT_TEXT];
-    name_accessor(r->is_copy, r->is_bulk, r->is_product, r->is_store,
-                  warp * LANES + (is_other ? r->other : r->lane), who);
-    snprintf(text, FAULT_TEXT, "%s%s%.100s", who, w == a->worker ? "" : " of ",
-             w == a->worker ? "" : fault_block(w, block));
-}
-
-static void report_race(const Access *a, const Record *r, const Cells *c, ptrdiff_t byte)
-{
-    static const char *const verbs[] = {"reads", "writes", "atomically changes", "writes",
-                                        "reduces"};
-    static const char *const done[] = {"read", "written", "atomically changed", "written",
-                                       "reduced"};
-    Worker *w = a->worker;
-    char block[FAULT_TEXT], who[ACCESSOR], first[FAULT_TEXT];
-    bool is_other = r->epoch != IN_FLIGHT && r->warp == a->warp && r->lane == a->lane;
-    bool is_one = a->all_lanes && is_other && r->other == r->lane;
-    fault_block(w, block);
-    name_accessor(a->is_copy, a->is_bulk, a->is_product, a->is_store,
-                  is_one ? a->thread ^ 1 : a->thread, who);
-    name_earlier(a, r, is_other, first);
-    if (r->kind == ACCESS_WRITE && r->kind == a->kind && r->place == a->place && !r->is_copy)
-        fault_set(w, a->place, "race: %s of %s writes another value to byte %td of %s than %s",
-                  who, block, byte, c->memory->name, first);
-    else
-        fault_set(w, a->place, "race: %s of %s %s byte %td of %s, %s has %s it, and %s", who, block,
-                  verbs[a->kind], byte, c->memory->name, first, done[r->kind],
-                  missing_order(c, a, r));
-    fault_note(w, is_other ? r->other_place : r->place, "%s has %s it here", first,
-               done[r->kind]);
-    w->cluster->fault.is_race = true;
-    fault_leave();
 }
 
 /* ---- cells --------------------------------------------------------------- */
@@ -489,7 +293,7 @@ static void check_record(const Access *a, const Record *r, const Cells *c,
 {
     unsigned wrong = is_ordered(c, r, a) ? 0 : conflicting_bytes(r, a, word, r->mask & mask);
     if (wrong)
-        report_race(a, r, c, word + __builtin_ctz(wrong) - c->memory->data);
+        shadow_report_race(a, r, c, word + __builtin_ctz(wrong) - c->memory->data);
 }
 
 /* ---- crowds ---------------------------------------------------------------- */

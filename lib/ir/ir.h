@@ -81,6 +81,7 @@ struct Op {
     Op *prev, *next;
     unsigned mark;          /* a pass's own, 0 between passes */
     bool shifted;           /* runs for another iteration than its loop's index tells in the text */
+    bool fitted;            /* infer-layouts gave its tile the layout of the widest accesses proved */
     uint64_t walk;          /* the number of the last callers' walk that came here */
 };
 

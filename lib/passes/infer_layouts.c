@@ -229,6 +229,7 @@ static bool choose_tile(Infer *s, Node *node)
     const char *reason = "no op decides", *why = "";
     const Op *by = v->def ? v->def : v->region->parent;
     const Layout *l = node->access ? fit_moved(s, node, smaller, &reason, &why) : NULL;
+    node->fitted = l && !smaller;
     if (l) {
         by = node->access;
     } else if (smaller) {
@@ -302,6 +303,8 @@ static void write_layouts(const Infer *s)
         if (remarks_wanted(s->m->remarks))
             remark_layout(s, node);
         node->value->type = type_with_layout(s->m, t, node->layout);
+        if (node->fitted)
+            ((Op *)node->access)->fitted = true;
         stat_add(s->m, STAT_infer_layouts_layouts, 1);
     }
 }

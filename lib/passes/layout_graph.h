@@ -47,6 +47,7 @@ struct Node {
     bool given;                 /* of a root: the text says it */
     Edge *edges;
     const Op *access;           /* the load, store or atomic op that should decide, or NULL */
+    bool fitted;                /* the layout is that of the widest accesses of `access` */
     int weight;                 /* of `access`, for its choice; 0 without one */
 };
 

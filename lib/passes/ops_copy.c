@@ -34,6 +34,7 @@ void op_copy(Module *m, const Op *op, Region *to, Op *before)
     Op *copy = build_op(m, op->code, op->loc, op->operands, op->operand_count, op->attrs,
                         op->attr_count);
     copy->shifted = op->shifted;
+    copy->fitted = op->fitted;
     drop_offset(copy);
     copy_regions(m, op, copy, to->program);
     for (unsigned i = 0; i < op->result_count; i++) {

@@ -34,6 +34,7 @@
 #include "ir/op_access.h"
 #include "passes/pipeline_rewrite.h"
 #include "passes/report.h"
+#include "scalar/facts.h"
 
 #define SAY(m, loc, name, ...) REMARK_AT((m)->remarks, (m)->diag, loc, name, __VA_ARGS__)
 
@@ -52,26 +53,47 @@ static const Expr *is_below_upper(const Rewrite *r, const Expr *index)
     return rewrite_apply(r, SCALAR_lt, index, r->upper);
 }
 
-/* Returns true when everything above exists: not with bounds near 2^63 or nested very
- * deeply. */
+/* The guard of the copies that are `ahead` iterations before their own: i + ahead * step < upper, or,
+ * where that sum may leave 64 bits, ahead * step < upper - i, whose difference is at least 1 in the
+ * loop. */
+static const Expr *is_inside_after(const Rewrite *r, const Expr *i, int64_t ahead)
+{
+    const Expr *later = index_after(r, i, ahead);
+    if (!later || expr_never_fails(later))
+        return is_below_upper(r, later);
+    const Expr *distance = rewrite_apply(r, SCALAR_mul, rewrite_constant(r, ahead), r->step);
+    return rewrite_apply(r, SCALAR_lt, distance, rewrite_apply(r, SCALAR_sub, r->upper, i));
+}
+
+/* Returns true when everything above exists: not when nested very deeply. */
 static bool expressions_exist(const Rewrite *r)
 {
     const Expr *i = expr_value(&r->m->exprs, for_index(r->loop));
     return is_below_upper(r, index_of(r, i)) && is_below_upper(r, r->lower) &&
-           is_below_upper(r, index_after(r, i, r->stages - 1)) &&
-           slot_after(r, i, r->stages - 1);
+           is_inside_after(r, i, r->stages - 1) && slot_after(r, i, r->stages - 1);
+}
+
+/* Returns true when no number of the new loop leaves 64 bits, as one may where bounds are near 2^63:
+ * the distance of two indices, the guards of the first iterations, and of those in the loop. */
+static bool numbers_fit(const Rewrite *r)
+{
+    int64_t most;
+    const Expr *ahead = rewrite_apply(r, SCALAR_mul, rewrite_constant(r, r->stages - 1), r->step);
+    const Expr *last = index_of(r, rewrite_constant(r, r->stages - 2));
+    if (__builtin_sub_overflow(facts_of_expr(r->upper).max, facts_of_expr(r->lower).min, &most))
+        return false;
+    return r->plan.mbarrier || !r->plan.guarded ||
+           ((r->stages == 2 || (last && expr_never_fails(last))) && ahead && expr_never_fails(ahead));
 }
 
 /* ---- copies --------------------------------------------------------------------- */
 
-/* The end of a region of ops that an `if` makes of the condition index < upper; `into`
- * itself without one. */
-static Region *build_guard(const Ahead *a, Region *into, Op *before)
+/* The region of ops that an `if` of the condition guards; `into` itself without one. */
+static Region *build_guard(const Rewrite *r, const Expr *condition, Region *into, Op *before)
 {
-    const Rewrite *r = a->r;
     if (!r->plan.guarded)
         return into;
-    Attr cond = {.kind = ATTR_COND, .expr = is_below_upper(r, a->index)};
+    Attr cond = {.kind = ATTR_COND, .expr = condition};
     Op *op = build_op(r->m, OP_if, r->loop->loc, NULL, 0, &cond, 1);
     for (int i = 0; i < 2; i++) {
         Region *branch = build_region(r->program, op);
@@ -89,12 +111,13 @@ static void insert_wait(const Rewrite *r, int64_t pending, Region *into, Op *bef
               before);
 }
 
-/* The copies of one iteration into `into` before `before`, and their group. */
-static void insert_copies(const Rewrite *r, const Expr *index, const Expr *slot, Region *into,
-                          Op *before)
+/* The copies of one iteration, which there is under the condition `exists`, into `into` before
+ * `before`, and their group. */
+static void insert_copies(const Rewrite *r, const Expr *index, const Expr *exists, const Expr *slot,
+                          Region *into, Op *before)
 {
     Ahead a = {r, index, slot};
-    Region *region = build_guard(&a, into, before);
+    Region *region = build_guard(r, exists, into, before);
     Op *place = region == into ? before : region->first;
     insert_early(&a, region, place);
     insert_plain(r, OP_copy_async_commit_group, into, before);
@@ -107,7 +130,7 @@ static void build_prologue(const Rewrite *r)
     Region *around = r->loop->parent;
     const Expr *zero = rewrite_constant(r, 0), *iterations = rewrite_constant(r, r->stages - 1);
     if (r->stages == 2) {
-        insert_copies(r, r->lower, zero, around, r->loop);
+        insert_copies(r, r->lower, is_below_upper(r, r->lower), zero, around, r->loop);
     } else {
         Value *old = for_index(r->loop);
         Attr bounds[] = {{.kind = ATTR_LOWER, .expr = zero},
@@ -117,7 +140,8 @@ static void build_prologue(const Rewrite *r)
         build_op_region(r->m, op, body);
         Value *iteration = build_region_argument(body, old->name, old->loc, old->type);
         const Expr *n = expr_value(&r->m->exprs, iteration);
-        insert_copies(r, index_of(r, n), n, body, NULL);
+        const Expr *index = index_of(r, n);
+        insert_copies(r, index, is_below_upper(r, index), n, body, NULL);
         insert_plain(r, OP_yield, body, NULL);
         op_insert(around, op, r->loop);
     }
@@ -139,7 +163,8 @@ static void build_body(Rewrite *r)
             op_remove(op);
     }
     enter_rings(r, body, slot_after(r, i, 0));
-    insert_copies(r, index_after(r, i, ahead), slot_after(r, i, ahead), body, body->first);
+    insert_copies(r, index_after(r, i, ahead), is_inside_after(r, i, ahead), slot_after(r, i, ahead),
+                  body, body->first);
     insert_wait(r, r->stages - 2, body, region_yield(body));
     insert_plain(r, OP_synchronize, body, region_yield(body));
 }
@@ -219,6 +244,12 @@ static bool pipeline_loop(Program *program, Op *loop)
     }
     if (ok && !expressions_exist(&r)) {
         r.plan.why = "its indices leave 64 bits, or are nested too deeply";
+        ok = false;
+    }
+    if (ok && !numbers_fit(&r)) {
+        r.plan.why = "its bounds may be so far apart, or so near 2^63, that a guard of its copies would "
+                     "leave 64 bits";
+        r.plan.cure = "bound them: by an argument's `range`, or by the type i32";
         ok = false;
     }
     if (ok) {

@@ -6,6 +6,7 @@
 #include "scalar/facts.h"
 #include "scalar/missing.h"
 #include "select/access.h"
+#include "select/fit.h"
 #include "select/plan.h"
 #include "support/remark.h"
 
@@ -108,15 +109,26 @@ static bool is_fixed(Value *v, void *data)
            expr_visit_values(op_expr(v->def, ATTR_VALUE), is_fixed, motion);
 }
 
+/* The bytes of the accesses in the layout that infer-layouts would choose. */
+static unsigned fitted_width(Module *m, const Op *op)
+{
+    const char *why;
+    unsigned bytes = 0;
+    const Value *tile = op->result_count ? op->results[0] : op->operands[0], *index = op_index(op);
+    fit_access(m, op, tile, index ? index->type->layout : NULL, region_threads(op->parent).count,
+               &bytes, &why);
+    return bytes;
+}
+
 /* The bytes of the accesses that would be chosen with the fact. */
 static unsigned width_with(Module *m, const Op *op, const MissingFact *fact)
 {
     Value *argument = (Value *)fact->argument;
     const Facts before = argument->facts;
     argument->facts = fact->facts;
-    unsigned bytes = access_plan(m, op).bytes;
+    unsigned bytes = access_plan(m, op).bytes, fitted = op->fitted ? fitted_width(m, op) : 0;
     argument->facts = before;
-    return bytes;
+    return fitted > bytes ? fitted : bytes;
 }
 
 /* A check that makes no access narrower costs little, and the text may well mean it. One
@@ -126,15 +138,18 @@ static void warn_dimension(Module *m, const Op *op, const MemoryTile *t, unsigne
     const MissingFact fact = find_fact(op, t, d);
     if (!fact.argument || diag_is_noted(m->diag, WARNING_BOUNDS, fact.argument->loc))
         return;
-    unsigned bytes = access_plan(m, op).bytes, wider = width_with(m, op, &fact);
+    const Access access = access_plan(m, op);
+    unsigned bytes = access.bytes, wider = width_with(m, op, &fact);
     if (wider <= bytes)
         return;
     diag_warning(m->diag, WARNING_BOUNDS, op->loc, "%s checks dimension %u of its tile in every "
-                 "iteration of the loop, in accesses of %u bytes, not %u; %s would prove that the "
-                 "tile lies inside", op_info[op->code].name, d, bytes, wider,
+                 "iteration of the loop, in accesses of %u bytes%s, not %u; %s would prove that the "
+                 "tile lies inside", op_info[op->code].name, d, bytes,
+                 op->fitted ? ", for which its layout was chosen" : "", wider,
                  missing_fact_text(m, &fact));
-    diag_note(m->diag, fact.argument->loc, "the fact would stand here; {checked = [%u]} of the %s "
-              "keeps the check without a warning", d, op_info[op->code].name);
+    diag_note(m->diag, fact.argument->loc, "the fact would stand here; {width = %u, unit = %lld, "
+              "checked = [%u]} of the %s keeps the check without a warning", bytes,
+              (long long)access.unit, d, op_info[op->code].name);
 }
 
 void warn_checked(Module *m, const Op *op, const MemoryTile *t, uint32_t checked)

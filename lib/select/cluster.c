@@ -102,13 +102,22 @@ bool cluster_publishes(const Program *p)
     return w.shared;
 }
 
+static bool is_own(Op *op, void *data)
+{
+    (void)data;
+    return op->code != OP_load_shared || !op_attr(op, ATTR_RANK);
+}
+
 static bool plan_sync(Module *m, const Op *op, unsigned sm, Plan *plan)
 {
     (void)m, (void)sm;
     const Program *p = op->parent->program;
+    bool reads = reads_may_be_in_flight(op);
     plan->sync = (SyncPlan){.remote = op_attr(op, ATTR_RANK) && program_blocks(p) > 1,
                             .publishes = program_has_remote(p) && cluster_publishes(p),
-                            .reads = reads_may_be_in_flight(op)};
+                            .reads = reads,
+                            .reads_others = reads && program_blocks(p) > 1 &&
+                                            !region_walk(p->body, is_own, NULL)};
     return true;
 }
 

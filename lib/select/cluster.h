@@ -10,6 +10,7 @@ typedef struct SyncPlan {
     bool publishes;     /* it orders what threads wrote, for other blocks of the cluster */
     bool reads;         /* after a fence: threads may have reads in flight of memory that the
                            copy unit writes (select/reads.h) */
+    bool reads_others;  /* some of them may be of another block's shared memory */
 } SyncPlan;
 
 /* Returns true when threads of one block of a cluster may read, or write again, what those of

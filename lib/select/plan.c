@@ -50,6 +50,12 @@ void plan_warn(Module *m, const Op *op, const Plan *plan)
         plan->planner->warn(m, op, plan);
 }
 
+int64_t plan_operations(const Op *op, const Plan *plan)
+{
+    const Planner *planner = plan->planner;
+    return planner && planner->operations ? planner->operations(op, plan) : 0;
+}
+
 int64_t plan_scratch(Module *m, const Op *op)
 {
     const Planner *planner = planner_of(op->code);

@@ -72,6 +72,9 @@ struct Planner {
     /* Bytes of shared memory that the op may need on any target, without an error where
      * it has no plan. NULL: none. */
     int64_t (*scratch)(Module *m, const Op *op);
+    /* Operations that the plan makes of the op in one thread, where these are more than elements:
+     * shuffles. NULL: they are not. */
+    int64_t (*operations)(const Op *op, const Plan *plan);
     /* Tells whether a written choice is proved where the op stands. NULL: its proof
      * depends on nothing that passes change. */
     bool (*holds)(Module *m, const Op *op);
@@ -102,6 +105,9 @@ void plan_warn(Module *m, const Op *op, const Plan *plan);
 
 /* Returns the bytes of shared memory that the op may need while it runs, on any target. */
 int64_t plan_scratch(Module *m, const Op *op);
+
+/* Returns the operations of one thread that the plan makes of the op, 0: no more than elements. */
+int64_t plan_operations(const Op *op, const Plan *plan);
 
 /* Emits one remark about `op`. */
 #define REMARK(m, op, name, ...)                                              \

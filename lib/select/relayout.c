@@ -418,7 +418,13 @@ static void remark_relayout(Module *m, const Op *op, const Plan *plan)
         remark_scratch(m, op, &p->scratch);
 }
 
+static int64_t relayout_operations(const Op *op, const Plan *plan)
+{
+    (void)op;
+    return plan->relayout.way == RELAYOUT_SHUFFLE ? plan->relayout.shuffle.shuffles : 0;
+}
+
 const Planner planner_relayout = {
     .family = PLAN_relayout, .plan = plan_relayout, .remark = remark_relayout,
-    .scratch = relayout_scratch,
+    .scratch = relayout_scratch, .operations = relayout_operations,
 };

@@ -161,8 +161,15 @@ static void remark_scan(Module *m, const Op *op, const Plan *plan)
            R(plan->scan.shuffles), R(plan->scratch));
 }
 
+static int64_t scan_operations(const Op *op, const Plan *plan)
+{
+    (void)op;
+    return plan->scan.shuffles;
+}
+
 const Planner planner_scan = {
     .family = PLAN_scan, .plan = plan_scan, .remark = remark_scan, .scratch = scan_scratch,
+    .operations = scan_operations,
 };
 
 /* ---- shuffle ----------------------------------------------------------------- */
@@ -200,6 +207,14 @@ static void remark_shuffle(Module *m, const Op *op, const Plan *plan)
            R(plan->shuffle.candidates));
 }
 
+/* Each slot takes every candidate, also where no lane gives it to another. */
+static int64_t shuffle_operations(const Op *op, const Plan *plan)
+{
+    int64_t chosen = op->results[0]->type->layout->slots * plan->shuffle.candidates;
+    return chosen > plan->shuffle.shuffles ? chosen : plan->shuffle.shuffles;
+}
+
 const Planner planner_shuffle = {
     .family = PLAN_shuffle, .plan = plan_shuffle, .remark = remark_shuffle,
+    .operations = shuffle_operations,
 };

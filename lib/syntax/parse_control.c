@@ -8,7 +8,11 @@ static bool parse_iter(Parser *p, Statement *s, Token *carried)
 {
     if (!parser_expect(p, "(", "after `iter`"))
         return false;
-    while (p->token.kind == TOKEN_VALUE) {
+    if (parser_accept(p, ")"))
+        return true;
+    do {
+        if (p->token.kind != TOKEN_VALUE)
+            return parser_expected(p, "the name of a carried value");
         if (s->operand_count == LIMIT_NAMES)
             return diag_error(p->diag, p->token.loc, "more than %d carried values",
                               LIMIT_NAMES);
@@ -21,9 +25,7 @@ static bool parse_iter(Parser *p, Statement *s, Token *carried)
             !(s->operands[s->operand_count] = term_value(p, &t, NULL)))
             return false;
         s->operand_count++;
-        if (!parser_accept(p, ","))
-            break;
-    }
+    } while (parser_accept(p, ","));
     return parser_expect(p, ")", "after the carried values");
 }
 

@@ -352,15 +352,15 @@ bool parse_terms(Parser *p, Term *terms, unsigned capacity, unsigned *count)
     *count = 0;
     if (!parser_expect(p, "(", "before the operands"))
         return false;
-    while (!parser_at(p, ")")) {
+    if (parser_accept(p, ")"))
+        return true;
+    do {
         if (*count == capacity)
             return diag_error(p->diag, p->token.loc, "more than %u operands", capacity);
         if (!parse_typed_term(p, &terms[*count]))
             return false;
         ++*count;
-        if (!parser_accept(p, ","))
-            break;
-    }
+    } while (parser_accept(p, ","));
     return parser_expect(p, ")", "after the operands");
 }
 
@@ -410,15 +410,15 @@ bool parse_expr_list(Parser *p, const char *open, const char *close,
     *count = 0;
     if (!parser_expect(p, open, "before the list"))
         return false;
-    while (!parser_at(p, close)) {
+    if (parser_accept(p, close))
+        return true;
+    do {
         if (*count == LIMIT_RANK)
             return diag_error(p->diag, p->token.loc, "a list of more than %d entries", LIMIT_RANK);
         if (!(exprs[*count] = parse_expr(p, PRECEDENCE_ANY)))
             return false;
         ++*count;
-        if (!parser_accept(p, ","))
-            break;
-    }
+    } while (parser_accept(p, ","));
     return parser_expect(p, close, "after the list");
 }
 
@@ -428,14 +428,14 @@ bool parse_constant_list(Parser *p, const char *open, const char *close, const c
     *count = 0;
     if (!parser_expect(p, open, "before the list"))
         return false;
-    while (!parser_at(p, close)) {
+    if (parser_accept(p, close))
+        return true;
+    do {
         if (*count == capacity)
             return diag_error(p->diag, p->token.loc, "a list of more than %u entries", capacity);
         if (!parse_constant(p, what, &values[*count]))
             return false;
         ++*count;
-        if (!parser_accept(p, ","))
-            break;
-    }
+    } while (parser_accept(p, ","));
     return parser_expect(p, close, "after the list");
 }

@@ -122,7 +122,9 @@ static bool parse_function_arguments(Parser *p, Function *f)
 {
     if (!parser_expect(p, "(", "before the arguments"))
         return false;
-    while (!parser_at(p, ")")) {
+    if (parser_accept(p, ")"))
+        return true;
+    do {
         Argument *a = &f->arguments[f->argument_count];
         if (f->argument_count == LIMIT_NAMES)
             return diag_error(p->diag, p->token.loc, "more than %d arguments", LIMIT_NAMES);
@@ -139,9 +141,7 @@ static bool parse_function_arguments(Parser *p, Function *f)
         a->type = parser_bookmark(p);
         if (a->has_type)
             skip_part(p, ")");
-        if (!parser_accept(p, ","))
-            break;
-    }
+    } while (parser_accept(p, ","));
     return parser_expect(p, ")", "after the arguments");
 }
 

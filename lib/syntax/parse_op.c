@@ -258,14 +258,14 @@ static bool parse_offsets(Parser *p, Statement *s, AttrKind kind, uint64_t allow
     bool indexed = allowed & op_attr_bit(ATTR_INDEXED) &&
                    (kind == ATTR_SOURCE_OFFSETS || !find_attr(s, ATTR_SOURCE_OFFSETS));
     parser_advance(p);
-    while (!parser_at(p, "]")) {
+    bool more = !parser_at(p, "]");
+    while (more) {
         if (count == LIMIT_RANK)
             return diag_error(p->diag, p->token.loc, "a list of more than %d entries", LIMIT_RANK);
         if (!(offsets[count] = parse_offset(p, s, indexed, count)))
             return false;
         count++;
-        if (!parser_accept(p, ","))
-            break;
+        more = parser_accept(p, ",");
     }
     statement_add(s, (Attr){.kind = kind, .count = count,
                        .exprs = keep(p, offsets, count, sizeof *offsets)});
@@ -532,7 +532,11 @@ static bool parse_attr_value(Parser *p, Statement *s, AttrKind kind)
 /* {dims = [2], kind = max, ...} */
 static bool parse_attr_dictionary(Parser *p, Statement *s, OpCode code)
 {
-    while (!parser_at(p, "}")) {
+    if (parser_accept(p, "}"))
+        return true;
+    do {
+        if (p->token.kind != TOKEN_NAME)
+            return parser_expected(p, "the name of an attribute");
         AttrKind kind = find_named_attr(&p->token, op_info[code].attrs);
         if (kind == ATTR_COUNT)
             return diag_error(p->diag, p->token.loc, "%s has no attribute %s%s",
@@ -546,9 +550,7 @@ static bool parse_attr_dictionary(Parser *p, Statement *s, OpCode code)
         if (!parser_expect(p, "=", "after the attribute's name") ||
             !parse_attr_value(p, s, kind))
             return false;
-        if (!parser_accept(p, ","))
-            break;
-    }
+    } while (parser_accept(p, ","));
     return parser_expect(p, "}", "after the attributes");
 }
 

@@ -285,7 +285,19 @@ static const char *find_define(Parser *p, const Symbol *s)
     return value;
 }
 
-static bool define_integer(Parser *p, Symbol *s, const char *text)
+/* Reports a value of -D outside of the type that T(..) gave the default. */
+static bool check_define(Parser *p, const Symbol *s, DType t, Constant n, const char *text)
+{
+    Text range;
+    if (!t || constant_fits(t, n))
+        return true;
+    text_init(&range, &p->m->arena);
+    constant_print_range(&range, t);
+    return diag_error(p->diag, s->loc, "parameter %s is of %s, whose numbers are %s, -D gives it "
+                      "`%s`", s->name, dtype_name(t), text_string(&range), text);
+}
+
+static bool define_integer(Parser *p, Symbol *s, DType type, const char *text)
 {
     Lexer lx;
     lexer_init(&lx, &(SourceText){NULL, text, strlen(text), 1}, 0);
@@ -297,12 +309,14 @@ static bool define_integer(Parser *p, Symbol *s, const char *text)
     if (t.kind != TOKEN_INTEGER || t.integer > most || lexer_next(&lx).kind != TOKEN_END)
         return diag_error(p->diag, s->loc, "parameter %s is an integer, -D gives it `%s`",
                           s->name, text);
+    if (!check_define(p, s, type, constant_of_magnitude(negative, t.integer), text))
+        return false;
     s->integer = (int64_t)(negative ? 0 - t.integer : t.integer);
     return true;
 }
 
 /* Takes a number with a fraction, as -D gives it; of a parameter that T(..) made, one of that type. */
-static bool define_number(Parser *p, Symbol *s, const char *text)
+static bool define_number(Parser *p, Symbol *s, DType type, const char *text)
 {
     char *end;
     double value = numeral_read(text, &end);
@@ -312,9 +326,11 @@ static bool define_number(Parser *p, Symbol *s, const char *text)
     if (isinf(value) && !strpbrk(text, "iI"))
         return diag_error(p->diag, s->loc, "parameter %s is a number of f64, whose numbers end at "
                           "1.8e+308, -D gives it `%s`", s->name, text);
+    if (!check_define(p, s, type, constant_of_real(value), text))
+        return false;
     s->number = constant_of_real(value);
-    if (s->dtype)
-        s->number = term_of_typed(s->loc, s->dtype, s->number).number;
+    if (type)
+        s->number = term_of_typed(s->loc, type, s->number).number;
     return true;
 }
 
@@ -337,6 +353,7 @@ static bool parse_number_param(Parser *p, Symbol *s)
         return take_type(p, s);
     if (!parse_term(p, PRECEDENCE_ANY, &t))
         return false;
+    DType type = t.dtype;
     t = term_as_scalar(p, &t);
     if (t.whole || (t.dtype && !dtype_is_float(t.dtype)))
         return diag_error(p->diag, t.loc, "integer %s%llu is over 64 bits",
@@ -350,7 +367,7 @@ static bool parse_number_param(Parser *p, Symbol *s)
     s->dtype = t.dtype;
     s->binding = integer ? BINDING_INTEGER : BINDING_NUMBER;
     const char *given = find_define(p, s);
-    return !given || (integer ? define_integer : define_number)(p, s, given);
+    return !given || (integer ? define_integer : define_number)(p, s, type, given);
 }
 
 /* Returns true when a constant condition can begin with the token: a type's name cannot, nor
@@ -501,7 +518,9 @@ static bool parse_argument(Parser *p)
 /* Arguments, and those of `when`, up to the bracket that ends them. */
 static bool parse_argument_list(Parser *p)
 {
-    while (!parser_at(p, ")") && !parser_at(p, "}")) {
+    if (parser_at(p, ")") || parser_at(p, "}"))
+        return true;
+    do {
         if (parser_at(p, "when")) {
             if (!parse_when(p, parse_argument_list))
                 return false;
@@ -510,9 +529,7 @@ static bool parse_argument_list(Parser *p)
         } else if (!parse_argument(p)) {
             return false;
         }
-        if (!parser_accept(p, ","))
-            break;
-    }
+    } while (parser_accept(p, ","));
     return true;
 }
 

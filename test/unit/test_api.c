@@ -263,6 +263,11 @@ static void defines_choose_parameters(void **state)
     free(text);
     tilus_module_free(m);
     tilus_diag_free(diag);
+    const tilus_define wide = {"I", "300"};
+    diag = tilus_diag_new();
+    assert_null(tilus_parse(diag, "t", "param I = i8(5)", 15, 1, &wide, 1));
+    expect_text(diag, 0, "parameter I is of i8, whose numbers are -128 to 127, -D gives it `300`");
+    tilus_diag_free(diag);
     defines[0].name = "U";
     diag = tilus_diag_new();
     assert_null(tilus_parse(diag, "t", add_three, strlen(add_three), 1, defines, 2));
