@@ -271,26 +271,33 @@ static bool has_norm(const MatmulSpec *spec)
 
 enum { LANES_OF_SLICE = 4 };       /* fours of lanes, each of which has 32 of k */
 
+/* Returns true where codes lie in bytes as they are, 128 / bits of k in each, all of one group. */
+static bool are_fields_of_bytes(const MatmulSpec *s, const MatmulConfig *c)
+{
+    unsigned bits = dtype_bits(s->codes);
+    return (bits & (bits - 1)) == 0 && !dtype_is_float(s->codes) && !c->scale_weights &&
+           (s->group == 0 || s->group * (int)bits >= MATMUL_PACKED_K);
+}
+
+enum { NARROW = 2 };            /* bits of codes whose multiplication binds one row */
+
+/* Narrow codes, as digits, need an even number of parts in a thread: fields of a byte lie in two. */
 int64_t matmul_arranged_slices(const MatmulSpec *spec, const MatmulConfig *c)
 {
     enum { FOURS = 8 };
     int64_t fours = (int64_t)c->warps_n * c->warps_k * FOURS;
+    if (are_fields_of_bytes(spec, c) && dtype_bits(spec->codes) <= NARROW)
+        fours *= 2;
     return round_up_i64(matmul_slices(spec) * LANES_OF_SLICE, fours) / LANES_OF_SLICE;
 }
 
-/* Codes of 1, 2, 4 and 8 bits lie in bytes as they are. A byte has fields of 128 / bits of k, which must be
- * of one group, and a thread needs the two of them that are halves' bytes. Digits take twice as much memory
- * as f16, from the ring: of a long row only 1 and 2 bits, which multiplications bind, gain more than that. */
+/* Digits take twice as much memory as f16, which the ring lacks then: of a long row only narrow codes gain
+ * more than that. */
 bool matmul_has_digits(const MatmulSpec *s, const MatmulConfig *c)
 {
-    enum { FOURS = 8, NARROW = 2, SLICES_MANY = 128 };
-    unsigned bits = dtype_bits(s->codes);
-    bool in_bytes = (bits & (bits - 1)) == 0 && !dtype_is_float(s->codes);
-    int64_t fours = (int64_t)c->warps_n * c->warps_k * FOURS;
-    int64_t parts = matmul_arranged_slices(s, c) * LANES_OF_SLICE / fours;
-    return matmul_arranges_in_blocks(c) && in_bytes && !c->scale_weights &&
-           (bits > NARROW ? matmul_slices(s) <= SLICES_MANY : parts % 2 == 0) &&
-           (s->group == 0 || s->group * (int)bits >= MATMUL_PACKED_K);
+    enum { SLICES_MANY = 128 };
+    return matmul_arranges_in_blocks(c) && are_fields_of_bytes(s, c) &&
+           (dtype_bits(s->codes) <= NARROW || matmul_slices(s) <= SLICES_MANY);
 }
 
 /* Counts the groups of A whose sums a product takes: with digits none, as products give them. */
