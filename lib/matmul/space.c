@@ -641,8 +641,8 @@ void matmul_config_renew(MatmulConfig *c)
 }
 
 /* With two and four columns a step of Llama-3.3-70B took 4 and 48 % longer in blocks, with one 4 % less. Of joined blocks,
- * which are for a large k, each arranges more: k = 28672 and n = 8192 in a chain took u1 and u3 24 and 12 % longer, u2 1 %,
- * i4 3 % less and u4 as long; steps of the model take u1 and u3 6 and 4 % less without them, u2 5 % more. */
+ * which are for a large k, each arranges more: k = 28672 and n = 8192 in a chain took u3 12 % longer, i4 3 % less and u4 as
+ * long; a step takes u3 4 % less without them, u2 5 % more. That was by f16; 1 bit joins since it is digits. */
 void matmul_arrange_in_blocks(const MatmulSpec *s, MatmulConfig *c, const MatmulDevice *device)
 {
     enum { STAGES_LESS = 2 };
