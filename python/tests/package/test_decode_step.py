@@ -91,21 +91,22 @@ class Model:
         return x, new
 
 
-def compile_step(model, grid, splits):
+def compile_step(model, grid, splits, digits):
     known = model.products["qkv"].parameters
-    names = "W U A T S C OFFSET GROUP ZERO SCALE_WEIGHTS DEFERRED_SCALE ROWS COLUMNS TILES".split()
+    assert known["DIGITS"] == "1" and known["DEFERRED_SCALE"] == "0"
+    names = "W U A T S C OFFSET GROUP ZERO SCALE_WEIGHTS ROWS COLUMNS TILES".split()
     return tilusc.jit(KERNEL, "decode_step", engine="cpu", parameters={
         **{name: known[name] for name in names}, "WARPS_N": 2, "WARPS_K": 4, "STAGES": 2, "STAGE_K_TILES": 2, "PREARRANGED_A": 4,
         "HIDDEN": HIDDEN, "INTERMEDIATE": INTERMEDIATE, "KV": KV, "QUERIES": QUERIES, "GRID": grid, "SPLITS": splits,
-        "QKV_BIAS": int(model.has_bias), "HEAD_NORMS": int(model.has_head_norms)})
+        "DIGITS": digits, "DEFERRED_SCALE": 0 if digits else -21, "QKV_BIAS": int(model.has_bias), "HEAD_NORMS": int(model.has_head_norms)})
 
 
-@pytest.mark.parametrize("weights, grid, splits, length, bias, head_norms",
-                         [("u4", 5, 2, 130, False, False), ("i4", 4, 4, 65, True, False), ("u4", 1, 1, 1, False, False),
-                          ("u4", 3, 2, 70, False, True), ("i4", 2, 1, 20, True, True)])
-def test_step(weights, grid, splits, length, bias, head_norms):
+@pytest.mark.parametrize("weights, grid, splits, length, digits, bias, head_norms",
+                         [("u4", 5, 2, 130, 0, False, False), ("i4", 4, 4, 65, 1, True, False), ("u4", 1, 1, 1, 1, False, False),
+                          ("u4", 3, 2, 70, 1, False, True), ("i4", 2, 1, 20, 0, True, True)])
+def test_step(weights, grid, splits, length, digits, bias, head_norms):
     model = Model(weights, 150, bias, head_norms)
-    step, wanted = compile_step(model, grid, splits), model.step(length)
+    step, wanted = compile_step(model, grid, splits, digits), model.step(length)
     state = np.zeros(1, np.uint32)
     scratch = np.zeros(2 * PRODUCTS["qkv"][1], np.float32), half(np.zeros(HEADS * HEAD)), half(np.zeros(INTERMEDIATE))
     row = model.table[(length - 1) // PAGE] * PAGE + (length - 1) % PAGE
