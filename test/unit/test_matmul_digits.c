@@ -17,6 +17,7 @@ typedef enum Row {
     ZEROS,
     ONE_OF_ZEROS,               /* the last element alone */
     SUBNORMAL,                  /* f16: subnormals; bf16: 1e-30 at most */
+    LEAST,                      /* f16: its least number, and 0; bf16: 1e-32 at most */
     OUTLIER,                    /* an element 10000 times the others */
     LARGEST,                    /* the largest numbers of f16, and of both signs; bf16: 1e36 */
     LARGE_NEIGHBORS,            /* the largest numbers of f16, which lie side by side; bf16: 1e38 */
@@ -110,6 +111,7 @@ static double element(Row row, DType type, int64_t i, int64_t k)
     case ZEROS: return 0;
     case ONE_OF_ZEROS: return i == k - 1 ? -3 : 0;
     case SUBNORMAL: return x * (type == DTYPE_f16 ? 0x1p-15 : 1e-30);
+    case LEAST: return x * (type == DTYPE_f16 ? 0x1p-24 : 1e-32);
     case OUTLIER: return special ? 1e4 : x;
     case LARGEST: return sign * dtype_max(type) * (type == DTYPE_f16 ? 1 : 0x1p-8);
     case LARGE_NEIGHBORS: return i / 32 != 7 ? x : type == DTYPE_f16 ? 65504 : 1e38;
@@ -208,19 +210,20 @@ static void multiply(const Data *d)
     run_on_cpu(&launches[0], regions, COUNT(regions));
 }
 
-/* Returns the error of column n, as a part of the row's largest element times the norm of the column. */
+/* Returns the error of column n, as a part of the row's largest element, which counts as 2^-95 at least, times
+ * the norm of the column. */
 static double find_error(const Data *d, int64_t n)
 {
     const MatmulSpec *s = &d->plan->spec;
     const double *w = d->weights + n * s->k;
-    double sum = 0, squares = 0, largest = 0;
+    double sum = 0, squares = 0, largest = 0x1p-95;
     for (int64_t k = 0; k < s->k; k++) {
         sum += d->a[k] * w[k];
         squares += w[k] * w[k];
         largest = fmax(largest, fabs(d->a[k]));
     }
     double difference = fabs((double)((const float *)d->c.data)[n] - sum);
-    return difference == 0 ? 0 : difference / (largest * sqrt(squares));
+    return difference / (largest * sqrt(squares));
 }
 
 static void run_case(const Case *c)
