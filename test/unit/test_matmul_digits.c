@@ -210,6 +210,26 @@ static void multiply(const Data *d)
     run_on_cpu(&launches[0], regions, COUNT(regions));
 }
 
+/* Compares the shared memory that the library counts on with the program's. */
+static void check_shared_memory(const tilus_matmul_plan *plan)
+{
+    enum { ALIGN = 16 };
+    const Choice *choice = plan_choice(plan, 1);
+    const Kernel *kernel = choice->product;
+    tilus_diag *diag = tilus_diag_new();
+    tilus_module *module = module_of(kernel, diag);
+    const tilus_pass_options passes = {.struct_size = sizeof passes, .target = kernel->target};
+    if (!tilus_run_passes(module, NULL, &passes))
+        fail_msg("%s: %s", kernel->name, tilus_diag_text(diag, 0));
+    int64_t needed = (int64_t)tilus_module_kernel_info(module, kernel->program)->shared_bytes;
+    int64_t counted = matmul_shared_bytes(&plan->spec, &choice->config);
+    if (needed > counted || needed + ALIGN < counted)
+        fail_msg("%s: a block needs %d bytes of shared memory, the library counts on %d", kernel->name, (int)needed,
+                 (int)counted);
+    tilus_module_free(module);
+    tilus_diag_free(diag);
+}
+
 /* Returns the error of column n, as a part of the row's largest element, which counts as 2^-95 at least, times
  * the norm of the column. */
 static double find_error(const Data *d, int64_t n)
@@ -230,6 +250,7 @@ static void run_case(const Case *c)
 {
     Data d = make_data(c);
     const MatmulSpec *s = &d.plan->spec;
+    check_shared_memory(d.plan);
     multiply(&d);
     /* Prologues may round elements to the next number. */
     double bound = !s->prologue ? 0x1p-20 : s->product == DTYPE_bf16 ? 0x1p-8 : 0x1p-11;
@@ -324,12 +345,36 @@ static void computes_hard_rows(void **state)
         }
 }
 
+/* What plans choose for large matrices. */
+static void has_room(void **state)
+{
+    (void)state;
+    static const char *const types[] = {"u1", "u2", "u4", "u8"};
+    static const int64_t ks[] = {2048, 5120, 8192, 14336, 28672};
+    int digits = 0;
+    for (size_t t = 0; t < COUNT(types); t++)
+        for (size_t i = 0; i < COUNT(ks); i++) {
+            tilus_matmul_plan *plan = plan_of(matmul, (tilus_matmul_problem){
+                .weights = types[t], .n = i % 2 ? 8192 : 6144, .k = ks[i], .group = t + i % 3 ? 128 : 0,
+                .zeros = (tilus_zeros)(i % 3),
+                .prologue = t % 2 ? TILUS_PROLOGUE_RMS_NORM : TILUS_PROLOGUE_NONE});
+            const MatmulConfig *config = &plan_choice(plan, 1)->config;
+            if (matmul_has_digits(&plan->spec, config)) {
+                check_shared_memory(plan);
+                digits++;
+            }
+            tilus_matmul_plan_free(plan);
+        }
+    assert_true(digits >= 5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(computes_every_group, open_library, close_library),
         cmocka_unit_test_setup_teardown(shares_a_row, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_hard_rows, open_library, close_library),
+        cmocka_unit_test_setup_teardown(has_room, open_library, close_library),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
