@@ -20,6 +20,7 @@ typedef enum Row {
     LEAST,                      /* f16: its least number, and 0; bf16: 1e-32 at most */
     OUTLIER,                    /* an element 10000 times the others */
     LARGEST,                    /* the largest numbers of f16, and of both signs; bf16: 1e36 */
+    MOST_NEGATIVE,              /* -128 among small ones */
     LARGE_NEIGHBORS,            /* the largest numbers of f16, which lie side by side; bf16: 1e38 */
     FINITE_ROWS,
     NAN_AMONG = FINITE_ROWS,
@@ -114,6 +115,7 @@ static double element(Row row, DType type, int64_t i, int64_t k)
     case LEAST: return x * (type == DTYPE_f16 ? 0x1p-24 : 1e-32);
     case OUTLIER: return special ? 1e4 : x;
     case LARGEST: return sign * dtype_max(type) * (type == DTYPE_f16 ? 1 : 0x1p-8);
+    case MOST_NEGATIVE: return i == k - 1 ? -128 : 5 * x;
     case LARGE_NEIGHBORS: return i / 32 != 7 ? x : type == DTYPE_f16 ? 65504 : 1e38;
     case NAN_AMONG: return special ? NAN : x;
     case INFINITY_AMONG: return special ? INFINITY : x;
@@ -132,14 +134,14 @@ static void draw_row(Data *d, Row row)
     double squares = 0;
     for (int64_t i = 0; i < s->k; i++) {
         uint64_t code = dtype_encode(s->activations, element(row, s->activations, i, s->k));
-        bits_set(d->row.data, (size_t)i, 16, code);
+        bits_set(d->row.data, (size_t)i, dtype_bits(s->activations), code);
         d->a[i] = dtype_decode(s->activations, code);
         squares += d->a[i] * d->a[i];
     }
     double factor = 1 / sqrt(squares / (double)s->k + s->eps);
     for (int64_t i = 0; i < s->k; i++) {
         uint64_t code = dtype_encode(s->activations, 1 + 0.5 * random_unit());
-        bits_set(d->norm.data, (size_t)i, 16, code);
+        bits_set(d->norm.data, (size_t)i, dtype_bits(s->activations), code);
         double x = d->a[i] * factor * dtype_decode(s->activations, code);
         if (s->prologue)
             d->a[i] = dtype_decode(s->activations, dtype_encode(s->activations, x));
@@ -327,6 +329,22 @@ static void shares_a_row(void **state)
     }
 }
 
+/* Activations of 8 bits, and the least i8, of which no i8 is the magnitude. */
+static void takes_other_activations(void **state)
+{
+    (void)state;
+    static const Case cases[] = {
+        {{.weights = "u4", .activations = "i8", .n = 40, .k = 509, .group = 128}, 32, 1, 1, MOST_NEGATIVE, 0},
+        {{.weights = "i8", .activations = "i8", .n = 40, .k = 1000, .group = 32}, 32, 1, 2, ONE_OF_ZEROS, 0},
+        {{.weights = "u2", .activations = "f8e4m3", .n = 40, .k = 1000, .group = 64}, 32, 1, 2, UNIFORM, 0},
+        {{.weights = "u1", .activations = "f8e5m2", .n = 40, .k = 509, .group = 0}, 32, 1, 1, OUTLIER, 0},
+        {{.weights = "i4", .activations = "f8e4m3", .n = 40, .k = 509, .group = 128}, 32, 1, 1, NAN_AMONG, 0},
+        {{.weights = "u8", .activations = "f8e5m2", .n = 40, .k = 509, .group = 128}, 32, 1, 1, INFINITY_AMONG, 0},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        run_case(&cases[i]);
+}
+
 /* Rows of zeros, tiny and huge elements, and those of which one is no number. Of u1 sums of 32 times 1e38 are
  * finite. */
 static void computes_hard_rows(void **state)
@@ -373,6 +391,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(computes_every_group, open_library, close_library),
         cmocka_unit_test_setup_teardown(shares_a_row, open_library, close_library),
+        cmocka_unit_test_setup_teardown(takes_other_activations, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_hard_rows, open_library, close_library),
         cmocka_unit_test_setup_teardown(has_room, open_library, close_library),
     };
