@@ -430,6 +430,8 @@ static const struct Other {
     {"one row", {FEW("i4", "bf16", 32, FLOAT, 2200, 0, PLAIN, true), .packing = PACK_DEVICE}},
     {"few rows", {FEW("i2", "bf16", 128, NONE, 2048, 3, PLAIN, false)}},
 #undef FEW
+    {"one row", {.problem = {.weights = "i4", .activations = "i8", .scales = "f8e4m3", .n = 264, .k = 1100,
+                             .group = 32, .bias = true}, .sizes = {1}, .packing = PACK_DEVICE}},
 };
 
 /* Some by the library's choice, some by those of a shape. */
