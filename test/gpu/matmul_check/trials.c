@@ -375,7 +375,6 @@ static const struct Other {
     {"one row", {FEW("u3", "bf16", 64, NONE, 1152, 0, SILU, false)}},
     {"one row", {FEW("i6", "f16", 32, FLOAT, 2432, 0, PLAIN, false), .packing = PACK_DEVICE}},
     {"one row", {FEW("u1", "f16", 0, INTEGER, 1664, 0, GELU, true)}},
-#undef FEW
     {"nvfp4", {.problem = {.weights = "f4e2m1", .activations = "f16", .scales = "f8e4m3", .n = 200,
                            .k = 384, .group = 16, .n_tile = 64}, .sizes = {1, 33},
                .packing = PACK_PART, .n_first = 64, .n_whole = 264, .k_first = 128, .k_whole = 512}},
@@ -425,6 +424,14 @@ static const struct Other {
     {"experts", {X("u4", "f16", 0, INTEGER, 3, PLAIN, false)}},
     {"experts", {X("f6e2m3", "bf16", 0, NONE, 4, SILU, true), .transposed = true}},
 #undef X
+    {"one row", {FEW("u2", "f16", 64, INTEGER, 2048, 0, PLAIN, true), .packing = PACK_DEVICE}},
+    {"one row", {FEW("u1", "bf16", 128, FLOAT, 2048, 0, SILU, false), .packing = PACK_DEVICE}},
+    {"one row", {FEW("i8", "f16", 0, NONE, 1100, 0, GELU, false), .packing = PACK_DEVICE}},
+    {"one row", {FEW("i4", "bf16", 32, FLOAT, 2200, 0, PLAIN, true), .packing = PACK_DEVICE}},
+    {"few rows", {FEW("i2", "bf16", 128, NONE, 2048, 3, PLAIN, false)}},
+#undef FEW
+    {"one row", {.problem = {.weights = "i4", .activations = "i8", .scales = "f8e4m3", .n = 264, .k = 1100,
+                             .group = 32, .bias = true}, .sizes = {1}, .packing = PACK_DEVICE}},
 };
 
 /* Some by the library's choice, some by those of a shape. */

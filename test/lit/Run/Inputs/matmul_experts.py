@@ -15,6 +15,8 @@ CHECKS = {"cpu": ["--compare=interp", "--check-races", "--allow-zero", "--tolera
 K, N, TOP = 264, 72, 2
 ROWS, FEW = [0, 21, 3], [0, 3, 1]   # of each expert, behind two that no expert has; two more are no one's either
 
+DIGITS = ["DIGITS=1", "DEFERRED_SCALE=0"]
+
 # Parameters of both products, and of the experts' alone.
 CASES = [
     ([], ["PREARRANGED_A=2", "TILES=2"]),
@@ -24,6 +26,9 @@ CASES = [
      ["PREARRANGED_A=2", "WARPS_K=1", "WARPS_N=2", "SCATTER=1", "BIAS=1"]),
     (["ZERO=1", "BIAS=1", "GROUP=64"], ["PREARRANGED_A=4", "COLUMNS=1", "A_SLICES=8", "STAGES=2", "GATHER=1"]),
     (["GROUP=0", "RESIDUAL=1"], ["PREARRANGED_A=4", "COLUMNS=1", "A_SLICES=4", "WARPS_K=2", "STAGES=3", "SCATTER=1"]),
+    (["W=u8", "U=u8", "ZERO=1", "BIAS=1", "GROUP=32"], ["PREARRANGED_A=4", "COLUMNS=1", "A_SLICES=8", "STAGES=2", "GATHER=1", *DIGITS]),
+    (["W=u1", "U=u1", "GROUP=0", "RESIDUAL=1"],
+     ["PREARRANGED_A=4", "COLUMNS=1", "A_SLICES=4", "WARPS_K=1", "STAGES=3", "SCATTER=1", *DIGITS]),
     ([], ["WGMMA=1", "BM=16", "STAGES=2"]),
     (["ZERO=1", "BIAS=1", "FUNCTION=1", "SCALE_WEIGHTS=1", "DEFERRED_SCALE=0"], ["WGMMA=1", "BM=32", "STAGES=2", "GATHER=1"]),
     (["GROUP=0", "RESIDUAL=1"], ["WGMMA=1", "BM=16", "STAGES=2", "GATHER=1", "SCATTER=1"]),
