@@ -164,8 +164,8 @@ LLVMValueRef emit_get_bits(Codegen *cg, LLVMValueRef *words, int64_t bit, unsign
 void emit_set_bits(Codegen *cg, LLVMValueRef *words, int64_t bit, unsigned nbits,
                LLVMValueRef value);
 
-/* A word of the bytes with these numbers of `words`, counted from 0: by at most three prmt, of which
- * words with neighboring bytes share those that interleave two words. NULL after an error. */
+/* Gathers the bytes of `words` with these numbers, counted from 0, in a word: by at most three prmt, of
+ * which words of neighboring bytes share those that interleave two words. NULL after an error. */
 LLVMValueRef emit_gather_bytes(Codegen *cg, Loc at, LLVMValueRef *words, const int64_t bytes[4]);
 
 /* ---- element by element (elementwise.c) ----------------------------- */

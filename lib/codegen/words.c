@@ -1,5 +1,5 @@
-/* Bit ranges of packed register words, by shifts and ors on i32: narrow vector
- * types (<4 x i6>) would be split badly by instruction selection. */
+/* Bit ranges of packed register words, by shifts and ors on i32, and whole bytes, by prmt: narrow
+ * vector types (<4 x i6>) would be split badly by instruction selection. */
 #include "codegen/internal.h"
 
 LLVMValueRef *words_new(Codegen *cg, const Type *t)
