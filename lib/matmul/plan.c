@@ -361,8 +361,10 @@ static void describe_tiles(FILE *out, const tilus_matmul_plan *plan, int64_t m)
             c->config.tiles, c->config.columns,
             matmul_zeros_by_mma(&plan->spec, &c->config) ? ", zero points by mma" : "",
             c->config.register_reallocation ? ", register reallocation" : "",
-            matmul_arranges_in_blocks(&c->config) ? ", A arranged in blocks" : "", p.blocks,
-            p.rows);
+            matmul_has_digits(&plan->spec, &c->config)  ? ", A arranged in blocks as digits"
+            : matmul_arranges_in_blocks(&c->config) ? ", A arranged in blocks"
+                                                    : "",
+            p.blocks, p.rows);
 }
 
 static void describe_invariance(FILE *out, const tilus_matmul_plan *plan, const Choice *c)
