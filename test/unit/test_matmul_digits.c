@@ -363,7 +363,7 @@ static void computes_hard_rows(void **state)
         }
 }
 
-/* What plans choose for large matrices. */
+/* Checks what plans choose for large matrices. */
 static void has_room(void **state)
 {
     (void)state;
