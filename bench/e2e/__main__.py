@@ -46,6 +46,7 @@ def parse_line():
     parser.add_argument("--kernels", type=words, default=["gallery"], metavar=",".join(KERNELS), help="between products")
     parser.add_argument("--layers", type=int, default=0, metavar="N", help="of a smaller model, for a trial")
     parser.add_argument("--profile", action="store_true", help="kernels of each step, by their time")
+    parser.add_argument("--account", action="store_true", help="no rows: each step of a decoding layer alone, and left out")
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--out", type=pathlib.Path, metavar="FILE", help="rows are added to it; default: they are printed only")
     parser.add_argument("--revision", default="", metavar="TEXT")
@@ -153,11 +154,23 @@ class Bench:
               f" {torch.cuda.memory_allocated() / 1e9:.1f} GB", flush=True)
         with torch.inference_mode():
             check(decoder, gallery, kernels.Torch(model), kernels)
+            if self.options.account:
+                return self.account(decoder, ways)
             for way in ways:
                 for batch in self.options.batches:
                     self.measure(decoder, way, "decode", batch, self.options.context)
                 if self.options.prompt:
                     self.measure(decoder, way, "prefill", 1, self.options.prompt)
+
+    def account(self, decoder, ways):
+        import account
+        import kernels
+        import torch
+        for way in ways:
+            for batch in self.options.batches:
+                state = kernels.State(decoder.model, batch, self.options.context + 1, torch.device("cuda", self.device))
+                fill(state).decode_at(self.options.context)
+                account.measure(decoder, way, state, batch, time_graph, capture)
 
     def measure(self, decoder, way, step, batch, tokens):
         import torch

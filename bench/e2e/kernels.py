@@ -11,8 +11,19 @@ from shapes import EPSILON
 GALLERY = pathlib.Path(__file__).resolve().parents[2] / "kernels"
 PAGE = 64           # tokens of a page of the cache
 STEP_TOKENS = 4096  # of a sequence, up to which one launch does all of a step's attention
-ROUTED = {1: 1, 16: 4, 64: 8}   # tokens that a launch of kernels/router.tilus takes, and its warps
+ROUTED = {1: 4, 16: 4, 64: 8}   # tokens that a launch of kernels/router_step.tilus takes at most, and its warps
 BLOCKS = 132        # that attention is split into at least, where there are fewer sequences and heads
+# Parameters of kernels/attention_step.tilus by the blocks that share a sequence; MANY: where a multiprocessor has four
+MANY = 0
+STEPS = {8: {"BN": 32, "BLOCKS": 3}, 4: {"BN": 32, "BLOCKS": 3}, 2: {"BN": 64, "STAGES": 2, "BLOCKS": 3},
+         1: {"BN": 64, "BLOCKS": 2}, MANY: {"BN": 32, "BLOCKS": 4}}
+
+
+def step_of(pairs):
+    """Returns which of STEPS is for so many sequences times heads of k."""
+    if pairs > 2 * BLOCKS:
+        return MANY
+    return next(splits for splits in STEPS if splits == 1 or splits * pairs <= (BLOCKS if splits == 8 else 2 * BLOCKS))
 
 
 def rotations(model, positions, device):
@@ -110,11 +121,12 @@ class Torch:
         seen = torch.ones(n, n, dtype=torch.bool, device=q.device).tril()
         return self._attend(q[None], k, v, seen[None, None]).reshape(n, -1)
 
-    def route(self, scores):
-        """Returns offsets, ids and route, as of a product with experts, of scores [tokens, experts]."""
-        route, chosen = torch.topk(torch.softmax(scores, -1, dtype=torch.float32), self.model.top, sorted=False)
+    def route(self, x, norm, router):
+        """Returns norm(x), and offsets, ids and route, as of a product with experts, of its scores."""
+        h = self.norm(x, norm)
+        route, chosen = torch.topk(torch.softmax(h @ router.t(), -1, dtype=torch.float32), self.model.top, sorted=False)
         offsets, ids = sort_experts(chosen, self.model.experts)
-        return offsets, ids, (route / route.sum(-1, keepdim=True)).flatten()
+        return h, offsets, ids, (route / route.sum(-1, keepdim=True)).flatten()
 
     def gated(self, x):
         gate, up = x.float().chunk(2, -1)
@@ -150,10 +162,12 @@ class Gallery(Torch):
         self._prefill = self._make("attention_sm90", "attention", D=m.head, CAUSAL=1, TOKENS=1, SOFTCAP=int(m.softcap > 0))
         self._gated = self._make("silu_mul", "silu_mul", GELU=int(m.gelu))
         self.dummy = {}
-        small = {"WARPS": 2, "BN": 32} if m.head > 128 else {"BN": 32}
-        self._steps = {splits: self._make("attention_step", "attention_step", KV=m.kv_heads, NORM=int(m.head_norms), PAGE=PAGE,
-                                          CAP=m.softcap, SPLITS=splits, **heads, **small) for splits in (8, 4, 2, 1)}
-        self._routers = {tokens: self._make("router", "router", T=tokens, E=m.experts, TOP=m.top, WARPS=warps)
+        small = {"WARPS": 2, "BN": 32, "STAGES": 3, "BLOCKS": 1} if m.head > 128 else {}
+        self._steps = {which: self._make("attention_step", "attention_step", KV=m.kv_heads, NORM=int(m.head_norms), PAGE=PAGE,
+                                         CAP=m.softcap, SPLITS=which or 1, **heads, **(its | small))
+                       for which, its in STEPS.items()}
+        self._routers = {tokens: self._make("router_step", "router_step", TOKENS=tokens, K=m.hidden, E=m.experts, TOP=m.top,
+                                             WARPS=warps, BK=64 if m.hidden % 512 == 0 else 32)
                          for tokens, warps in ROUTED.items() if m.experts}
 
     @staticmethod
@@ -197,24 +211,23 @@ class Gallery(Torch):
         m, batch = self.model, len(qkv)
         if state.context > STEP_TOKENS:
             return super().step(qkv, norms, state, layer)
-        splits = next(x for x in (8, 4, 2, 1) if x == 1 or x * batch * m.kv_heads <= BLOCKS)
         o = torch.empty((batch, m.heads * m.head), dtype=torch.float16, device=qkv.device)
         k, v = state.keys[layer], state.values[layer]
         first, second = norms if m.head_norms else (qkv, qkv)
-        self._steps[splits](qkv, state.cosine, state.sine, first, second, state.table, state.lengths, k, v, o, batch,
+        self._steps[step_of(batch * m.kv_heads)](qkv, state.cosine, state.sine, first, second, state.table, state.lengths, k, v, o, batch,
                             len(state.cosine), k.shape[0], state.columns, EPSILON, m.head ** -0.5)
         return o
 
-    def route(self, scores):
-        tokens, experts = scores.shape
+    def route(self, x, norm, router):
+        tokens, m = len(x), self.model
         room = next((room for room in ROUTED if tokens <= room), None)
         if room is None:
-            return super().route(scores)
-        slots, place = tokens * self.model.top, scores.device
-        offsets, ids = (torch.empty(n, dtype=torch.int32, device=place) for n in (experts + 1, slots))
-        route = torch.empty(slots, dtype=torch.float32, device=place)
-        self._routers[room](scores, offsets, ids, route, tokens)
-        return offsets, ids, route
+            return super().route(x, norm, router)
+        h = torch.empty_like(x)
+        offsets, ids = (torch.empty(n, dtype=torch.int32, device=x.device) for n in (m.experts + 1, tokens * m.top))
+        route = torch.empty(tokens * m.top, dtype=torch.float32, device=x.device)
+        self._routers[room](x, norm, router, h, offsets, ids, route, tokens, EPSILON)
+        return h, offsets, ids, route
 
     def decode(self, q, state, layer):
         m, batch, device = self.model, len(q), q.device

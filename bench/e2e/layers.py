@@ -139,5 +139,5 @@ class Mixture(torch.nn.Module):
         self.experts.prepare(*tokens)
         return self
 
-    def forward(self, way, x, residual):
-        return self.experts.products(x, *way.route(x @ self.router.t()), residual)
+    def forward(self, way, x, norm):
+        return self.experts.products(*way.route(x, norm, self.router), x)

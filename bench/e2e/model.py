@@ -30,10 +30,8 @@ class Layer(torch.nn.Module):
         self.norms = [ones.clone() for _ in range(3 if model.sandwich else 1)]
         self.head_norms = [ones[:model.head].clone() for _ in "qk"] if model.head_norms else None
 
-    def mlp(self, kernels, h, *residual):
-        if self.model.experts:
-            return self.mixture(kernels, h, *residual)
-        return self.down(self.gated(kernels, self.gate_up(h)), *residual)
+    def mlp(self, kernels, h):
+        return self.down(self.gated(kernels, self.gate_up(h)))
 
     def gated(self, kernels, x):
         """Returns what goes into `down`: products of f16 leave gates to a kernel behind them."""
@@ -48,7 +46,7 @@ class Layer(torch.nn.Module):
         """Computes the next layer's x of x, whose first norm has these weights. x may be changed in place."""
         x = self.o(self.attend(kernels, normed_product(kernels, self.qkv, x, norm), state, prompt), x)
         if self.model.experts:
-            return self.mixture(kernels, kernels.norm(x, self.norms[0]), x)
+            return self.mixture(kernels, x, self.norms[0])
         return self.down(self.gated(kernels, normed_product(kernels, self.gate_up, x, self.norms[0])), x)
 
     def run_sandwich(self, kernels, x, h, state, prompt, next_norm):

@@ -108,5 +108,5 @@ def prefill_flops(model, tokens):
 def launches(model, weights):
     """Launches of a decode step by the gallery's kernels, where each product pre-arranges A, and packed ones have
     gates; at batch 1 of dense models most arrange it in their blocks."""
-    mlp = 8 if model.experts else 4     # of experts: norm, scores, router, gate_up and down, whose rows are combined
+    mlp = 6 if model.experts else 4     # of experts: router, gate_up and down, whose rows are combined
     return model.layers * (7 + mlp + (weights == "f16")) + 3

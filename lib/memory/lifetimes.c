@@ -163,12 +163,13 @@ static uint8_t *loop_entry(Walk *w)
     return w->entries[n];
 }
 
-/* Data of a tensor from outside stays from iteration to iteration. */
+/* Data of a tensor from outside stays from iteration to iteration. Of tensors that are accessed
+ * behind the loop alone, walks after the first know so. */
 static void loop_extend(Walk *w, unsigned begin)
 {
     for (unsigned i = 0; i < w->l->count; i++) {
         SharedTensor *t = &w->l->tensors[i];
-        if (t->position >= begin || t->last < begin)
+        if (t->position >= begin || t->last < begin || t->first > w->position)
             continue;
         t->first = t->first < begin ? t->first : begin;
         t->last = w->position;

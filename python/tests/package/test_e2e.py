@@ -92,20 +92,22 @@ def test_quantized_is_near_dense(monkeypatch):
 @pytest.mark.parametrize("way", [kernels.Torch, kernels.Gallery])
 @pytest.mark.parametrize("weights", ["f16", "u6"])
 def test_mixture_is_near_its_experts(way, weights, monkeypatch):
-    """Experts of f16 by kernels/moe_gemm.tilus and packed ones, chosen by torch and by kernels/router.tilus."""
+    """Experts of f16 by kernels/moe_gemm.tilus and packed ones, chosen by torch and by kernels/router_step.tilus."""
     torch.manual_seed(3)
     tiny, made, pack = KINDS["mixture"], [], layers.pack
     with monkeypatch.context() as patch:
         patch.setattr(layers, "pack", lambda *its: made.append((its[0], its[2:])) or pack(*its))
         mixture, x = layers.Mixture(weights, tiny, "cpu"), torch.randn(3, 256).half()
-    found, its = mixture(way(tiny), x, x.clone()), mixture.experts
+    norm = 0.5 + torch.rand(256).half()
+    found, its = mixture(way(tiny), x.clone(), norm), mixture.experts
+    h = (torch.nn.functional.rms_norm(x.double(), (256,), eps=shapes.EPSILON) * norm).half()
     matrices = [dense(*one) for one in made] if made else [*its.up, *its.down]
-    scores = torch.softmax(x.float() @ mixture.router.t().float(), -1)
+    scores = torch.softmax(h.float() @ mixture.router.t().float(), -1)
     for t in range(3):
         route, chosen = torch.topk(scores[t], tiny.top)
         want = x[t].double()
         for share, e in zip(route / route.sum(), chosen):
-            gate, up = (matrices[e].double() @ x[t].double()).chunk(2)
+            gate, up = (matrices[e].double() @ h[t].double()).chunk(2)
             want = want + share * (matrices[tiny.experts + e].double() @ (torch.nn.functional.silu(gate) * up))
         assert near(found[t], want)
 

@@ -53,24 +53,51 @@ def moe_gemm(sizes, top, n, k):
         {"x": ("e", x), "w": ("e", w), "ids": ("i", ids), "offsets": ("i", offsets)}, {"y": ("e", y)})
 
 
-def router(room, tokens, experts, top, norm):
-    scores = halves(tokens * experts)
-    for e in range(1, experts):         # of the last token, which is to have others than the only one with a score
-        scores[-e] = (math.nan, -math.inf)[e % 2]
-    chosen = [[] for _ in range(experts)]
-    route = []
-    for t in range(tokens):
-        row = [s if s == s else -math.inf for s in scores[t * experts:][:experts]]
-        best = sorted(range(experts), key=lambda e: -row[e])[:top]
+def chosen_rows(scores, top, norm):
+    """Returns the weights of each token's experts, and the offsets and rows of all experts."""
+    chosen, route = [[] for _ in scores[0]], []
+    for t, row in enumerate(scores):
+        best = sorted(range(len(row)), key=lambda e: -row[e])[:top]
         weights = [math.exp(s - row[best[0]]) for s in row]
         total = sum(weights[e] for e in best) if norm else sum(weights)
         route += [weights[e] / total for e in best]
         for choice, e in enumerate(best):
             chosen[e].append(t * top + choice)
-    offsets = [sum(map(len, chosen[:e])) for e in range(experts + 1)]
+    return route, [sum(map(len, chosen[:e])) for e in range(len(chosen) + 1)], sum(chosen, [])
+
+
+def router(room, tokens, experts, top, norm):
+    scores = halves(tokens * experts)
+    for e in range(1, experts):         # of the last token, which is to have others than the only one with a score
+        scores[-e] = (math.nan, -math.inf)[e % 2]
+    route, offsets, ids = chosen_rows([[s if s == s else -math.inf for s in scores[t * experts:][:experts]] for t in range(tokens)],
+                                      top, norm)
     run("router", {"T": room, "E": experts, "TOP": top, "NORM": norm, "WARPS": 2}, {"tokens": tokens},
         {"scores": ("e", scores)},
-        {"offsets": ("i", offsets), "ids": ("i", sum(chosen, [])), "route": ("f", route)})
+        {"offsets": ("i", offsets), "ids": ("i", ids), "route": ("f", route)})
+
+
+def clear_scores(h, weight, k, experts, top):
+    """Returns the scores of a row, or None where rounding might change what is chosen."""
+    scores = [sum(a * b for a, b in zip(h, weight[e * k:])) for e in range(experts)]
+    best = sorted(scores, reverse=True)[:top + 1]
+    return scores if min(a - b for a, b in zip(best, best[1:])) > 4e-3 else None
+
+
+def router_step(room, tokens, k, experts, top, norm, scale=1.0):
+    norms, weight = halves(k), halves(experts * k, k ** -0.5)
+    x, h, scores = [], [], []
+    while len(scores) < tokens:
+        row = halves(k, scale)
+        by = 1 / math.sqrt(sum(a * a for a in row) / k + 1e-5)
+        normed = [a * b * by for a, b in zip(row, norms)]
+        its = clear_scores(normed, weight, k, experts, top)
+        if its:
+            x, h, scores = x + row, h + normed, scores + [its]
+    route, offsets, ids = chosen_rows(scores, top, norm)
+    run("router_step", {"TOKENS": room, "K": k, "E": experts, "TOP": top, "NORM": norm}, {"tokens": tokens, "eps": 1e-5},
+        {"x": ("e", x), "norm": ("e", norms), "weight": ("e", weight)},
+        {"h": ("e", h), "offsets": ("i", offsets), "ids": ("i", ids), "route": ("f", route)})
 
 
 def gptq(m, n, k, groups):
@@ -142,6 +169,9 @@ def main():
     router(16, 13, 128, 8, 1)
     router(32, 32, 60, 4, 0)
     router(1, 1, 256, 8, 1)
+    router_step(1, 1, 512, 128, 8, 1)
+    router_step(16, 13, 1024, 60, 4, 0, scale=100)     # more parts of k than stages
+    router_step(64, 33, 512, 32, 4, 1, scale=1e-3)
     gptq(20, 136, 64, 3)
     mamba2(1, 150, 2, 2, 128, 32, 32)
     attention(1, 30, 30, 32, True, 0, 1)
