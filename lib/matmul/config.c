@@ -472,8 +472,7 @@ static int sum_scale(const MatmulSpec *s, const MatmulConfig *c)
            (matmul_by_wgmma(c) ? zero_shift(s) : LANES);
 }
 
-/* Returns EXPERTS, the threads' share of offsets: a power of two, few of which there are. */
-static int experts_room(const MatmulSpec *s)
+int matmul_experts_room(const MatmulSpec *s)
 {
     enum { LEAST = 32 };
     int room = LEAST;
@@ -585,7 +584,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, !pack, "DIVISOR", "d",
                matmul_divisor(s, program == MATMUL_DECODE ? 0 : s->a_stride));
     add_number(&l, experts && prepare, "PREARRANGED_A", NULL, 1);
-    add_number(&l, experts, "EXPERTS", "experts", experts_room(s));
+    add_number(&l, experts, "EXPERTS", "experts", matmul_experts_room(s));
     add_number(&l, experts && (prepare || in_blocks), "GATHER", "gather", s->gather);
     add_number(&l, experts && product, "SCATTER", "scatter", s->scatter);
     add_number(&l, pack, "TRANSPOSED", "across", program == MATMUL_PACK_ACROSS);
@@ -626,7 +625,7 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_epilogue(&l, product, s);
     add_number(&l, product, "BULK_STORE", "u", matmul_stores_by_copies(s));
     add_number(&l, !product, "DIVISOR", "d", matmul_divisor(s, s->a_stride));
-    add_number(&l, experts, "EXPERTS", "experts", experts_room(s));
+    add_number(&l, experts, "EXPERTS", "experts", matmul_experts_room(s));
     add_number(&l, experts && !product, "GATHER", "gather", s->gather);
     add_number(&l, experts && product, "SCATTER", "scatter", s->scatter);
     add_number(&l, true, "WGMMA", NULL, 1);
@@ -682,7 +681,7 @@ static ParameterList list_find_tiles(const MatmulSpec *s, const MatmulConfig *c)
 {
     ParameterList l = {.count = 0};
     add_number(&l, true, "BM", "m", 8 * c->tiles);
-    add_number(&l, true, "EXPERTS", "experts", experts_room(s));
+    add_number(&l, true, "EXPERTS", "experts", matmul_experts_room(s));
     add_number(&l, true, "WGMMA", NULL, 1);
     return l;
 }

@@ -9,7 +9,7 @@
 
 enum {
     MATMUL_PACKED_K = 128,      /* of k, in a packed block of weights */
-    MATMUL_FEW_ROWS = 8,        /* of experts, up to which blocks find them: FEW */
+    MATMUL_FEW_ROWS = 32,       /* of experts, up to which blocks find them: FEW */
     MATMUL_GATED_ROWS = 8,      /* of a gate side by side in packed blocks, before as many others */
     MATMUL_COPIER_REGISTERS = 40,   /* of threads that copy, under register reallocation */
     MATMUL_TEXT_MAX = 512,      /* bytes of parameters, with the NUL */
@@ -122,6 +122,9 @@ bool matmul_spec(const tilus_matmul_problem *problem, MatmulSpec *spec, char *me
 
 /* Returns true where the product's type has 8 bits. */
 bool matmul_is_a8(const MatmulSpec *spec);
+
+/* Returns EXPERTS, the threads' share of offsets: a power of two, few of which there are. */
+int matmul_experts_room(const MatmulSpec *spec);
 
 /* Returns true where scales act on weights whatever m is: of groups of 16, as an mma adds up products
  * of two of them. */

@@ -116,7 +116,7 @@ static int find_rows(const Search all[MATMUL_BUCKETS], int most)
  * experts nearly all. A call has whole tokens. */
 static bool have_own_experts(const MatmulSpec *s, int64_t rows)
 {
-    enum { EXPERTS_A_ROW = 5 };
+    enum { EXPERTS_A_ROW = 4 };
     return rows < 2 * s->top || (rows - 1) * EXPERTS_A_ROW <= s->experts;
 }
 

@@ -317,11 +317,11 @@ static int64_t row_bytes(const MatmulSpec *spec, const MatmulConfig *c, int byte
 }
 
 /* Returns those, with two words for each sum of a group or the factor of digits, and of the list of
- * experts' rows. */
+ * experts' rows and the experts' ends. */
 static int64_t arranged_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
-    enum { HALF = 2, DIGITS = 4, FACTOR = 4, SUMS = 8, LINE = 16 };
-    int64_t list = spec->experts ? MATMUL_FEW_ROWS * LINE : 0;
+    enum { HALF = 2, DIGITS = 4, FACTOR = 4, SUMS = 8, LINE = 16, END = 4 };
+    int64_t list = spec->experts ? MATMUL_FEW_ROWS * LINE + matmul_experts_room(spec) * END : 0;
     return list + (matmul_has_digits(spec, c)
                        ? row_bytes(spec, c, DIGITS) + FACTOR
                        : row_bytes(spec, c, HALF) + summed_groups(spec, c) * SUMS);

@@ -439,6 +439,9 @@ static void arranges_few_rows_in_blocks(void **state)
           .function = TILUS_EPILOGUE_SILU}, 0, 0, {0, 0, 0, 1}, 7, FEW},
         {{.weights = "u4", .n = 4480, .k = 1024, .group = 128, .n_tile = 32, .experts = 3,
           .top = 6, .zeros = TILUS_ZEROS_FLOAT}, 1, 1, {1, 2, 1}, 15, FEW},
+        {{.weights = "u4", .n = 72, .k = 1024, .group = 128, .experts = 40, .top = 20, .gather = true}, 1, 2,
+         {[0] = 1, [15] = 2, [16] = 1, [30] = 9, [31] = 1, [32] = 1, [39] = 2}, 15, FEW},
+        {{.weights = "u2", .n = 64, .k = 1024, .group = 128, .experts = 32, .top = 32}, 0, 0, {[31] = 32}, 3, FEW},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         check_product(&cases[i]);
@@ -451,7 +454,8 @@ static void shares_experts_of_many_rows(void **state)
     const struct {
         int experts, top, rows;
         bool few;
-    } cases[] = {{128, 8, 8, true}, {8, 8, 8, true}, {8, 2, 4, false}, {40, 1, 8, true}, {32, 1, 8, false}, {128, 8, 16, false}};
+    } cases[] = {{128, 8, 8, true}, {8, 8, 8, true}, {8, 2, 4, false}, {32, 1, 8, true}, {28, 1, 8, true}, {27, 1, 8, false},
+                 {128, 8, 32, true}, {64, 8, 32, false}, {256, 8, 64, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const tilus_matmul_problem problem = {
             .struct_size = sizeof problem, .weights = "u4", .n = 256, .k = 1024, .group = 128,
