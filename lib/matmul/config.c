@@ -1,6 +1,7 @@
 /* Problems, and the template's parameters for them. */
 #include "matmul/config.h"
 
+#include "support/integer.h"
 #include "support/numeral.h"
 
 #include <assert.h>
@@ -539,6 +540,16 @@ static void add_mainloop(ParameterList *list, bool wanted, const MatmulSpec *s, 
     add_number(list, wanted && matmul_fuses_prologue(s, c), "A_NORM", "norm", 1);
 }
 
+/* Adds how threads share a row of A. */
+static void add_normed(ParameterList *list, bool wanted, const MatmulSpec *s)
+{
+    enum { SLICES_OF_WARP = 2 };
+    int warps = matmul_normed_warps(s);
+    add_number(list, wanted, "NORMED", NULL, 1);
+    add_number(list, wanted, "WARPS_K", NULL, warps);
+    add_number(list, wanted, "A_SLICES", "a", (int)round_up_i64(matmul_slices(s), warps * SLICES_OF_WARP));
+}
+
 /* Lists the parameters that a program depends on. @prepare depends on the powers of two that
  * decoding leaves to A, and on whether zero points or an offset act on sums of it. All programs
  * get W and U, as the verifier checks the whole template. FRACTION is left out where it is 0,
@@ -549,7 +560,8 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     ParameterList l = {.count = 0};
     bool pack = program == MATMUL_PACK || program == MATMUL_PACK_ACROSS;
     bool experts = program == MATMUL_PREPARE_EXPERTS || program == MATMUL_PRODUCT_EXPERTS;
-    bool prepare = program == MATMUL_PREPARE || program == MATMUL_PREPARE_EXPERTS;
+    bool normed = program == MATMUL_PREPARE_NORMED;
+    bool prepare = program == MATMUL_PREPARE || program == MATMUL_PREPARE_EXPERTS || normed;
     bool product = program == MATMUL_PRODUCT || program == MATMUL_PRODUCT_EXPERTS;
     bool in_blocks = product && matmul_arranges_in_blocks(c);
     bool zeros_by_mma = matmul_zeros_by_mma(s, c), converts = pack && s->stored != s->weights;
@@ -583,6 +595,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, pack && s->gated, "GATED", "gated", 1);
     add_number(&l, !pack, "DIVISOR", "d",
                matmul_divisor(s, program == MATMUL_DECODE ? 0 : s->a_stride));
+    add_normed(&l, normed, s);
     add_number(&l, experts && prepare, "PREARRANGED_A", NULL, 1);
     add_number(&l, experts, "EXPERTS", "experts", matmul_experts_room(s));
     add_number(&l, experts && (prepare || in_blocks), "GATHER", "gather", s->gather);
@@ -592,13 +605,14 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     return l;
 }
 
-/* Lists the parameters of @arrange, which depends on the powers of two that decoding leaves to A and on
+/* Lists the parameters of @arrange and @arrange_normed, which depend on the powers of two that decoding leaves to A and on
  * the order of k, and of @matmul_wgmma. */
 static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, MatmulProgram program)
 {
     ParameterList l = {.count = 0};
     bool experts = program == MATMUL_ARRANGE_EXPERTS || program == MATMUL_WGMMA_EXPERTS;
     bool product = program == MATMUL_WGMMA || program == MATMUL_WGMMA_EXPERTS;
+    bool normed = program == MATMUL_ARRANGE_NORMED;
     bool zeros_by_mma = matmul_zeros_by_mma(s, c);
     add_type(&l, true, "W", "", product ? s->stored : s->codes);
     add_type(&l, true, "U", NULL, s->codes);
@@ -609,7 +623,7 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, product, "OFFSET", NULL, s->offset);
     add_number(&l, s->fraction && product, "FRACTION", "q", s->fraction);
     add_number(&l, product || matmul_reorders_k(s), "GROUP", "g", s->group);
-    add_number(&l, product, "ZERO", "z", (int)s->zeros);
+    add_number(&l, product || normed, "ZERO", "z", (int)s->zeros);
     add_number(&l, true, "SCALE_WEIGHTS", "l", c->scale_weights);
     add_number(&l, zeros_by_mma, "ZEROS_BY_MMA", "i", 1);
     add_number(&l, zeros_by_mma && product, "ZERO_SHIFT", NULL, zero_shift(s));
@@ -628,7 +642,8 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, experts, "EXPERTS", "experts", matmul_experts_room(s));
     add_number(&l, experts && !product, "GATHER", "gather", s->gather);
     add_number(&l, experts && product, "SCATTER", "scatter", s->scatter);
-    add_number(&l, true, "WGMMA", NULL, 1);
+    add_normed(&l, normed, s);
+    add_number(&l, !normed, "WGMMA", NULL, 1);
     return l;
 }
 
@@ -728,7 +743,7 @@ static ParameterList list_any(const MatmulSpec *s, const MatmulConfig *c, Matmul
         return list_norm(s);
     if (program == MATMUL_QUANTIZE || program == MATMUL_COPY_ROWS)
         return list_rows(s);
-    bool wgmma = program == MATMUL_ARRANGE || program == MATMUL_WGMMA ||
+    bool wgmma = program == MATMUL_ARRANGE || program == MATMUL_WGMMA || program == MATMUL_ARRANGE_NORMED ||
                  program == MATMUL_ARRANGE_EXPERTS || program == MATMUL_WGMMA_EXPERTS;
     return wgmma ? list_wgmma(s, c, program) : list_parameters(s, c, program);
 }
@@ -740,7 +755,8 @@ const char *matmul_program_name(MatmulProgram program)
         [MATMUL_PREPARE] = "prepare", [MATMUL_PRODUCT] = "matmul",
         [MATMUL_ARRANGE] = "arrange", [MATMUL_WGMMA] = "matmul_wgmma",
         [MATMUL_DECODE] = "decode",   [MATMUL_COMBINE] = "combine",
-        [MATMUL_NORM] = "norm_rows",
+        [MATMUL_NORM] = "norm_rows",  [MATMUL_PREPARE_NORMED] = "prepare_normed",
+        [MATMUL_ARRANGE_NORMED] = "arrange_normed",
         [MATMUL_PREPARE_EXPERTS] = "prepare_experts",
         [MATMUL_PRODUCT_EXPERTS] = "matmul_experts",
         [MATMUL_FIND_TILES] = "find_tiles", [MATMUL_ARRANGE_EXPERTS] = "arrange_experts",

@@ -24,6 +24,8 @@ typedef enum MatmulProgram {
     MATMUL_PACK_ACROSS,         /* ... and of plain [k, n] */
     MATMUL_PREPARE,             /* A to columns of mma */
     MATMUL_NORM,                /* an RMS norm of A alone */
+    MATMUL_PREPARE_NORMED,      /* that and @prepare in one ... */
+    MATMUL_ARRANGE_NORMED,      /* ... or that and @arrange */
     MATMUL_PRODUCT,             /* @matmul */
     MATMUL_ARRANGE,             /* A to rows as @matmul_wgmma reads them, where they are not yet */
     MATMUL_WGMMA,               /* @matmul_wgmma, by products of warpgroups */
@@ -229,6 +231,9 @@ int matmul_split(const MatmulSpec *spec);
 MatmulProgram matmul_product_program(const MatmulConfig *config);
 MatmulProgram matmul_prepare_program(const MatmulConfig *config);
 
+/* Returns that of an RMS norm of A. */
+MatmulProgram matmul_normed_program(const MatmulConfig *config);
+
 /* Returns the program that does for several experts, or for products of 8 bits, what `program` does
  * for other products; that itself where the problem has neither. */
 MatmulProgram matmul_program_of(const MatmulSpec *spec, MatmulProgram program);
@@ -254,6 +259,12 @@ bool matmul_has_digits(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* Returns true where the product does the problem's prologue. */
 bool matmul_fuses_prologue(const MatmulSpec *spec, const MatmulConfig *config);
+
+/* Returns true where one program does the prologue and writes A anew. */
+bool matmul_prepares_normed(const MatmulSpec *spec, const MatmulConfig *config);
+
+/* Returns the warps of that program. */
+int matmul_normed_warps(const MatmulSpec *spec);
 
 /* Returns true where a program writes A anew before the product reads it. */
 bool matmul_prepares(const MatmulSpec *spec, const MatmulConfig *config);

@@ -141,9 +141,10 @@ static bool find_products(const tilus_matmul_plan *plan, const MatmulSpec *spec,
                           Kernel **product)
 {
     MatmulProgram by = matmul_program_of(spec, matmul_product_program(c));
-    MatmulProgram before = matmul_program_of(spec, matmul_prepare_program(c));
-    bool prepares = matmul_prepares(spec, c);
-    bool alone = spec->prologue && !matmul_fuses_prologue(spec, c);
+    bool prepares = matmul_prepares(spec, c), normed = matmul_prepares_normed(spec, c);
+    MatmulProgram before = normed ? matmul_normed_program(c)
+                                  : matmul_program_of(spec, matmul_prepare_program(c));
+    bool alone = spec->prologue && !matmul_fuses_prologue(spec, c) && !normed;
     if (alone)
         *prologue = kernel_find(plan->matmul, spec, c, MATMUL_NORM, plan->target);
     *product = kernel_find(plan->matmul, spec, c, by, plan->target);

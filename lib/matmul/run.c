@@ -39,7 +39,8 @@ static int64_t at_most(int64_t a, int64_t b)
 static void place_plain_a(const tilus_matmul_plan *plan, Product *p, int64_t m)
 {
     const MatmulSpec *s = &plan->spec;
-    bool alone = s->prologue && !matmul_fuses_prologue(s, &p->choice->config);
+    const MatmulConfig *c = &p->choice->config;
+    bool alone = s->prologue && !matmul_fuses_prologue(s, c) && !matmul_prepares_normed(s, c);
     int64_t bytes = at_most(p->rows, m) * s->k * dtype_bits(s->activations) / 8;
     p->plain_a = place(&p->size, alone ? bytes : 0);
 }
@@ -351,6 +352,7 @@ static KernelLaunch prepare_launch(const tilus_matmul_plan *plan, const Product 
     KernelLaunch l = {.kernel = p->choice->prepare};
     set_weights(&l, plan, call->weights);
     set_activations(&l, piece, call->workspace + p->prearranged_a);
+    set_prologue(&l, plan, call);
     set_experts(&l, plan, p, call);
     set_rows(&l, plan, p, piece, call);
     return l;

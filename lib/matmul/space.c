@@ -58,6 +58,30 @@ MatmulProgram matmul_prepare_program(const MatmulConfig *c)
     return matmul_by_wgmma(c) ? MATMUL_ARRANGE : MATMUL_PREPARE;
 }
 
+MatmulProgram matmul_normed_program(const MatmulConfig *c)
+{
+    return matmul_by_wgmma(c) ? MATMUL_ARRANGE_NORMED : MATMUL_PREPARE_NORMED;
+}
+
+/* Returns true where threads have registers for a row. */
+bool matmul_prepares_normed(const MatmulSpec *s, const MatmulConfig *c)
+{
+    enum { SLICES_MOST = 128 };
+    return s->prologue != TILUS_PROLOGUE_NONE && !matmul_is_a8(s) && matmul_prepares(s, c) &&
+           matmul_slices(s) <= SLICES_MOST;
+}
+
+/* Returns as many warps as share a row nearly evenly. */
+int matmul_normed_warps(const MatmulSpec *s)
+{
+    enum { WARPS_MOST = 16, WARPS_LEAST = 4, SLICES_OF_WARP = 2, PART = 4 };
+    int64_t slices = matmul_slices(s), warps = WARPS_MOST;
+    while (warps > WARPS_LEAST &&
+           round_up_i64(slices, warps * SLICES_OF_WARP) > slices + slices / PART)
+        warps /= 2;
+    return (int)warps;
+}
+
 /* Returns the program that does for products of 8 bits what `program` does for others. */
 static MatmulProgram a8_program(const MatmulSpec *s, MatmulProgram program)
 {
@@ -317,11 +341,11 @@ static int64_t row_bytes(const MatmulSpec *spec, const MatmulConfig *c, int byte
 }
 
 /* Returns those, with two words for each sum of a group or the factor of digits, and of the list of
- * experts' rows and the experts' ends. */
+ * experts' rows. */
 static int64_t arranged_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
-    enum { HALF = 2, DIGITS = 4, FACTOR = 4, SUMS = 8, LINE = 16, END = 4 };
-    int64_t list = spec->experts ? MATMUL_FEW_ROWS * LINE + matmul_experts_room(spec) * END : 0;
+    enum { HALF = 2, DIGITS = 4, FACTOR = 4, SUMS = 8, LINE = 16 };
+    int64_t list = spec->experts ? MATMUL_FEW_ROWS * LINE : 0;
     return list + (matmul_has_digits(spec, c)
                        ? row_bytes(spec, c, DIGITS) + FACTOR
                        : row_bytes(spec, c, HALF) + summed_groups(spec, c) * SUMS);
@@ -338,10 +362,20 @@ static int64_t exchanged_bytes(const MatmulSpec *spec, const MatmulConfig *c)
     return NUMBER * (numbers > groups ? numbers : groups);
 }
 
+/* Returns the bytes of what a block that arranges A reads first: the weights of a norm, or the ends of
+ * experts' rows. */
+static int64_t early_bytes(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    enum { HALF = 2, END = 4 };
+    return has_norm(spec)  ? row_bytes(spec, c, HALF)
+           : spec->experts ? (int64_t)matmul_experts_room(spec) * END
+                           : 0;
+}
+
 /* Adds up the ring, with panels of A that come through it, its mbarriers and, unless each warp has
  * whole sums, the sums of all warps, in columns of 4 more than the rows, the last without them. A
- * block that arranges its row of A needs memory for that, too; the weights of a norm are read before
- * there are sums, and lie in the same place. */
+ * block that arranges its row of A needs memory for that, too; what it reads first is read before there
+ * are sums, and lies in the same place. */
 int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
     enum { ALIGN = 16 };
@@ -356,8 +390,8 @@ int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
     int64_t bytes = c->stages * iteration_blocks(c) * k_tile;
     if (!matmul_arranges_in_blocks(c))
         return bytes + sums + mbarriers_bytes(c);
-    int64_t norms = has_norm(spec) ? row_bytes(spec, c, 2) : 0;
-    bytes += arranged_bytes(spec, c) + (norms > sums ? norms : sums);
+    int64_t early = early_bytes(spec, c);
+    bytes += arranged_bytes(spec, c) + (early > sums ? early : sums);
     bytes = round_up_i64(bytes, ALIGN) + mbarriers_bytes(c);
     int64_t exchanged = exchanged_bytes(spec, c);
     return exchanged > 0 ? round_up_i64(bytes, ALIGN) + exchanged : bytes;
