@@ -311,6 +311,28 @@ TILUS_API size_t tilus_matmul_workspace_size(const tilus_matmul_plan *plan, int6
 TILUS_API tilus_status tilus_matmul_run(tilus_matmul_plan *plan, tilus_stream stream,
                                         const tilus_matmul_call *call);
 
+/* Rows that are to be sorted by expert. Addresses of the device, of the workspace a multiple of 256, of the
+ * others of 4. */
+typedef struct tilus_matmul_sort {
+    size_t struct_size;         /* sizeof(tilus_matmul_sort) */
+    int64_t m;                  /* 0 to 65536; with 0 nothing is launched, and offsets stay as they are */
+    uint64_t chosen;            /* i32 [m]: each row's expert. Another number is no expert's: rows with one come
+                                   before all others where it is negative, else behind them */
+    int64_t chosen_stride;      /* words of 4 bytes between these; 0: 1; 2 for numbers of 64 bits, whose upper
+                                   halves are not read */
+    uint64_t offsets;           /* i32 [experts + 1], as tilus_matmul_call has them */
+    uint64_t ids;               /* i32 [m], all different: of an expert's rows in order */
+    uint64_t workspace;         /* its first TILUS_MATMUL_SEMAPHORES bytes are left as they are */
+    size_t workspace_size;      /* at least tilus_matmul_workspace_size of m */
+} tilus_matmul_sort;
+
+/* Enqueues the sorting of rows for products of a problem with experts: one launch up to 512 rows, else two. As
+ * tilus_matmul_run: tilus_matmul_prepare prepares it, too, and it may be captured into a graph. A mixture's products
+ * have equal offsets and ids, so that one call serves them. TILUS_ERROR_ARGUMENT: the problem has no experts, or
+ * names the field that is wrong. */
+TILUS_API tilus_status tilus_matmul_sort_rows(tilus_matmul_plan *plan, tilus_stream stream,
+                                              const tilus_matmul_sort *sort);
+
 #ifdef __cplusplus
 }
 #endif

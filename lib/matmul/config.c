@@ -701,6 +701,17 @@ static ParameterList list_find_tiles(const MatmulSpec *s, const MatmulConfig *c)
     return l;
 }
 
+static ParameterList list_sort(const MatmulSpec *s, MatmulProgram program)
+{
+    enum { FEW = 64, ROWS = 512 };
+    ParameterList l = {.count = 0};
+    add_number(&l, true, "N", "n", program == MATMUL_SORT_FEW ? FEW : ROWS);
+    add_number(&l, program != MATMUL_COUNT_ROWS, "ONE_BLOCK", "one", program != MATMUL_SORT_MANY);
+    add_number(&l, true, "EXPERTS", "experts", matmul_experts_room(s));
+    add_number(&l, true, "SORT", NULL, 1);
+    return l;
+}
+
 static ParameterList list_combine(const MatmulSpec *s)
 {
     ParameterList l = {.count = 0};
@@ -737,6 +748,9 @@ static ParameterList list_any(const MatmulSpec *s, const MatmulConfig *c, Matmul
         return list_combine(s);
     if (program == MATMUL_FIND_TILES)
         return list_find_tiles(s, c);
+    if (program == MATMUL_SORT_FEW || program == MATMUL_SORT || program == MATMUL_COUNT_ROWS ||
+        program == MATMUL_SORT_MANY)
+        return list_sort(s, program);
     if (program == MATMUL_A8)
         return list_a8(s, c);
     if (program == MATMUL_NORM)
@@ -761,6 +775,8 @@ const char *matmul_program_name(MatmulProgram program)
         [MATMUL_PRODUCT_EXPERTS] = "matmul_experts",
         [MATMUL_FIND_TILES] = "find_tiles", [MATMUL_ARRANGE_EXPERTS] = "arrange_experts",
         [MATMUL_WGMMA_EXPERTS] = "matmul_wgmma_experts",
+        [MATMUL_SORT_FEW] = "sort_rows", [MATMUL_SORT] = "sort_rows",
+        [MATMUL_COUNT_ROWS] = "count_rows", [MATMUL_SORT_MANY] = "sort_rows",
         [MATMUL_QUANTIZE] = "quantize", [MATMUL_COPY_ROWS] = "copy_rows", [MATMUL_A8] = "matmul_a8",
     };
     return names[program];

@@ -36,6 +36,10 @@ typedef enum MatmulProgram {
     MATMUL_ARRANGE_EXPERTS,     /* @arrange for rows of several experts ... */
     MATMUL_WGMMA_EXPERTS,       /* ... and @matmul_wgmma */
     MATMUL_COMBINE,             /* weighted sums of the rows of a token */
+    MATMUL_SORT_FEW,            /* rows by expert: up to 64 ... */
+    MATMUL_SORT,                /* ... up to 512 ... */
+    MATMUL_COUNT_ROWS,          /* ... and more, of which those of each expert are counted first */
+    MATMUL_SORT_MANY,
     MATMUL_QUANTIZE,            /* A to 8 bits, with scales of rows ... */
     MATMUL_COPY_ROWS,           /* ... or aligned rows of A that has 8 bits, for ... */
     MATMUL_A8,                  /* ... @matmul_a8, by products of warpgroups */

@@ -10,6 +10,7 @@
  *     pack.c      packs on the host, pack_device.c on the device
  *     run.c       the launches of a product, from a plan and a call
  *     experts.c   the choice for products of several experts
+ *     sort.c      sorts rows by the experts that they chose
  *     invariant.c     the choice for batch invariant products
  *     dense.c     products of many rows, by cuBLAS, which cublas.c finds */
 #ifndef TILUS_MATMUL_INTERNAL_H
@@ -23,6 +24,7 @@ enum {
     MATMUL_M_MAX = 65536,
     MATMUL_BUCKETS = 17,        /* of m: 1, 2, 4, .. 65536 */
     MATMUL_LAUNCHES = 5,        /* of the rows that are computed at once */
+    MATMUL_SORT_LAUNCHES = 2,
     MATMUL_LOOSER = 2,          /* kernels for other strides of A than the plan's */
     MATMUL_DENSE_M = 257,       /* rows from which decoded weights and cuBLAS are faster than mma */
 };
@@ -37,7 +39,8 @@ enum {
     ARGUMENT(k) ARGUMENT(stride) ARGUMENT(slices) ARGUMENT(blocks) ARGUMENT(whole)             \
     ARGUMENT(share) ARGUMENT(extra) ARGUMENT(offsets) ARGUMENT(ids) ARGUMENT(experts)         \
     ARGUMENT(packed) ARGUMENT(top) ARGUMENT(tiles) ARGUMENT(rows) ARGUMENT(route)             \
-    ARGUMENT(tokens) ARGUMENT(list) ARGUMENT(row_scales) ARGUMENT(norm) ARGUMENT(eps)
+    ARGUMENT(tokens) ARGUMENT(list) ARGUMENT(row_scales) ARGUMENT(norm) ARGUMENT(eps)       \
+    ARGUMENT(chosen)
 
 typedef enum MatmulArgument {
 #define ARGUMENT(name) MATMUL_ARGUMENT_##name,
@@ -103,6 +106,15 @@ typedef struct Packed {
     unsigned char bytes[TILUS_MATMUL_IDENTITY];     /* the last ones of `size` */
 } Packed;
 
+/* Kernels that sort rows by expert: up to 64, and up to 512; of more one counts and one sorts. */
+typedef enum MatmulSorts {
+    MATMUL_SORTS_FEW,
+    MATMUL_SORTS_ONE,
+    MATMUL_SORTS_COUNT,
+    MATMUL_SORTS_MANY,
+    MATMUL_SORTS
+} MatmulSorts;
+
 /* Decoded weights for cuBLAS. */
 typedef struct Dense {
     bool possible;              /* of the problem: cuBLAS can compute it */
@@ -124,6 +136,7 @@ struct tilus_matmul_plan {
     size_t largest[MATMUL_BUCKETS];     /* workspace of a bucket's or fewer rows, in bytes */
     Kernel *pack[2];            /* from [k, n], from [n, k] */
     Kernel *combine;            /* NULL where nothing is combined */
+    Kernel *sort[MATMUL_SORTS]; /* NULL without experts */
     Dense dense;
 };
 
@@ -143,6 +156,12 @@ tilus_status plan_create_absent(tilus_matmul *matmul, const tilus_matmul_problem
 tilus_status plan_create_fixed(tilus_matmul *matmul, const MatmulSpec *spec,
                                const MatmulConfig *config, const MatmulDevice *device,
                                tilus_matmul_plan **out);
+
+/* Finds the kernels that sort rows of experts. False: out of memory. */
+bool sort_find(tilus_matmul_plan *plan);
+
+/* Puts the kernels that sort `m` rows into `kernels`, in the order of their launches, and returns how many. */
+size_t sort_kernels(const tilus_matmul_plan *plan, int64_t m, Kernel *kernels[static MATMUL_SORT_LAUNCHES]);
 
 /* Finds the kernels of a choice's configuration, for other strides of A than the plan's, too. False:
  * out of memory. */

@@ -181,8 +181,8 @@ static tilus_status find_kernels(tilus_matmul_plan *plan)
     plan->dense.decode = find(plan, &plan->choices->config, MATMUL_DECODE);
     if (plan->spec.combine && !(plan->combine = find(plan, &plan->choices->config, MATMUL_COMBINE)))
         return library_fail_memory();
-    return plan->pack[0] && plan->pack[1] && plan->dense.decode ? TILUS_OK
-                                                                : library_fail_memory();
+    bool ok = plan->pack[0] && plan->pack[1] && plan->dense.decode && sort_find(plan);
+    return ok ? TILUS_OK : library_fail_memory();
 }
 
 /* Makes a plan of plan->spec for `device`, as fill_plan does. */
@@ -423,7 +423,7 @@ char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m)
 
 /* ---- kernels that it needs ---------------------------------------------- */
 
-enum { KERNELS_MAX = 4 * MATMUL_BUCKETS + 5 };
+enum { KERNELS_MAX = 4 * MATMUL_BUCKETS + 5 + MATMUL_SORTS };
 
 typedef struct KernelList {
     const Kernel *items[KERNELS_MAX];
@@ -447,6 +447,14 @@ static void add_choice(KernelList *list, const Choice *c)
             add_kernel(list, kernels[i]);
 }
 
+static void add_sort(KernelList *list, const tilus_matmul_plan *plan, int64_t m)
+{
+    Kernel *kernels[MATMUL_SORT_LAUNCHES];
+    size_t count = sort_kernels(plan, m, kernels);
+    for (size_t i = 0; i < count; i++)
+        add_kernel(list, kernels[i]);
+}
+
 static KernelList list_kernels(const tilus_matmul_plan *plan, int64_t m)
 {
     KernelList list = {.count = 0};
@@ -463,6 +471,7 @@ static KernelList list_kernels(const tilus_matmul_plan *plan, int64_t m)
             add_choice(&list, plan_choice(plan, bucket));
             add_choice(&list, plan_choice(plan, bucket / 2 + 1));
         }
+        add_sort(&list, plan, bucket);
     }
     if (dense)
         add_kernel(&list, plan->dense.decode);
@@ -515,5 +524,8 @@ tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m)
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i])
             kernels[count++] = all[i];
-    return prepare_kernels(plan, kernels, count, choice_haste(c));
+    tilus_status status = prepare_kernels(plan, kernels, count, choice_haste(c));
+    Kernel *sort[MATMUL_SORT_LAUNCHES];
+    size_t sorting = sort_kernels(plan, m, sort);
+    return status == TILUS_OK ? prepare_kernels(plan, sort, sorting, KERNEL_FIRST_EARLY) : status;
 }

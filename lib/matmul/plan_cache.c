@@ -44,6 +44,7 @@ static void copy_plan(tilus_matmul_plan *to, const tilus_matmul_plan *from)
     memcpy(to->largest, from->largest, sizeof to->largest);
     memcpy(to->pack, from->pack, sizeof to->pack);
     to->combine = from->combine;
+    memcpy(to->sort, from->sort, sizeof to->sort);
     to->dense.possible = from->dense.possible;
     to->dense.api = from->dense.api;
     to->dense.decode = from->dense.decode;

@@ -613,6 +613,19 @@ class tilus_matmul_problem(ctypes.Structure):
     ]
 
 
+class tilus_matmul_sort(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("m", c_int64),
+        ("chosen", c_uint64),
+        ("chosen_stride", c_int64),
+        ("offsets", c_uint64),
+        ("ids", c_uint64),
+        ("workspace", c_uint64),
+        ("workspace_size", c_size_t),
+    ]
+
+
 class tilus_matmul_weights(ctypes.Structure):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -878,6 +891,7 @@ MATMUL = {
     "tilus_matmul_prepare": (c_int, [c_void_p, c_int64]),
     "tilus_matmul_run": (c_int, [c_void_p, c_void_p, c_void_p]),
     "tilus_matmul_shard": (c_int, [c_void_p, c_void_p, c_void_p, c_int64, c_int64, c_void_p]),
+    "tilus_matmul_sort_rows": (c_int, [c_void_p, c_void_p, c_void_p]),
     "tilus_matmul_packed_identity": (c_uint64, [c_void_p]),
     "tilus_matmul_close": (None, [c_void_p]),
     "tilus_matmul_plan_free": (None, [c_void_p]),

@@ -1,8 +1,8 @@
-"""Products of rows of several experts, of torch tensors on a GPU."""
+"""Products of rows of several experts, of torch tensors on a GPU, and how rows are sorted for them."""
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Optional
+from typing import TYPE_CHECKING, Optional, Tuple
 
 import torch
 
@@ -11,10 +11,20 @@ from ._library import check, sized
 from ._torch_matmul import Runner, _check_added, _stream_of
 from ._workspaces import is_capturing, workspace
 from .errors import ArgumentError
-from .matmul import experts_rows
+from .matmul import MOST_ROWS, experts_rows
 
 if TYPE_CHECKING:
     from .matmul import Plan
+
+
+_WORDS = {torch.int32: 1, torch.int64: 2}       # of 4 bytes, of a number
+
+
+def sort_by_torch(experts: int, chosen: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
+    """Returns offsets and ids, i32, of rows that go to the experts chosen."""
+    order, ids = torch.sort(chosen.reshape(-1).clamp(-1, experts), stable=True)
+    bounds = torch.arange(experts + 1, device=chosen.device, dtype=order.dtype)
+    return torch.searchsorted(order, bounds, out_int32=True), ids.to(torch.int32)
 
 
 class ExpertsRunner(Runner):
@@ -48,6 +58,21 @@ class ExpertsRunner(Runner):
         if m:
             self._run(m, a=a, weights=packed, bias=bias, residual=residual, c=out, offsets=offsets, ids=ids, route=route)
         return out
+
+    def sort(self, chosen: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
+        """Returns offsets and ids, i32, of rows that go to the experts chosen: in one launch, or of more than 512 in two."""
+        m, words = chosen.numel(), _WORDS.get(chosen.dtype)
+        if not 0 < m <= MOST_ROWS or words is None or chosen.get_device() != self.device:
+            return sort_by_torch(self.problem.experts, chosen)
+        chosen = chosen.contiguous()
+        offsets, ids = (torch.empty(count, dtype=torch.int32, device=self.place) for count in (self.problem.experts + 1, m))
+        size = self.plan._ready.get((m - 1).bit_length()) or self._prepare(m)
+        stream = _stream_of(self.device)
+        address, lent = workspace(self.device, stream, size)
+        call = sized(c.tilus_matmul_sort, m=m, chosen=chosen.data_ptr(), chosen_stride=words, offsets=offsets.data_ptr(),
+                     ids=ids.data_ptr(), workspace=address, workspace_size=lent)
+        check(self.plan._native.tilus_matmul_sort_rows(self.handle, stream, ctypes.byref(call)))
+        return offsets, ids
 
     def _check_list(self, name: str, value: Optional[torch.Tensor], dtype: torch.dtype, count: int, wanted: bool) -> None:
         if (value is not None) != wanted:

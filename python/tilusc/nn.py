@@ -8,6 +8,7 @@ import torch
 from torch.compiler import is_compiling
 
 from . import torch_ops
+from ._torch_experts import sort_by_torch
 from ._torch_matmul import NO_GRADIENT, NO_TANGENT, in_forward_mode
 from .errors import ArgumentError, Error
 from .matmul import Plan, Problem, default_device, plan, quantize
@@ -269,7 +270,7 @@ class QuantizedExperts(torch.nn.Module):
         for name, given in (("chosen", chosen), ("route", route)):
             if given.shape[-1:] != (top,) or given.numel() * self.problem.k != x.numel() * top:
                 raise ArgumentError(f"{name} is {list(given.shape)}, not {[*x.shape[:-1], top]}")
-        offsets, ids = sort_experts(chosen, self.problem.experts)
+        offsets, ids = torch_ops.sort_experts(chosen, self.texts["gate_up"])
         added = None if residual is None else residual.reshape(-1, x.shape[-1])
         y = self.products(x.reshape(-1, x.shape[-1]), offsets, ids, route.reshape(-1).float(), added)
         return y.view(x.shape)
@@ -309,7 +310,5 @@ def experts_problems(gate_up: Problem) -> dict:
 
 
 def sort_experts(chosen: torch.Tensor, experts: int) -> Tuple[torch.Tensor, torch.Tensor]:
-    """Returns offsets and ids, i32, of rows that go to the experts chosen [tokens, top]."""
-    order, ids = torch.sort(chosen.reshape(-1), stable=True)
-    bounds = torch.arange(experts + 1, device=chosen.device, dtype=order.dtype)
-    return torch.searchsorted(order, bounds, out_int32=True), ids.to(torch.int32)
+    """Returns offsets and ids, i32, of rows that go to the experts chosen [tokens, top], by torch: any number of them."""
+    return sort_by_torch(experts, chosen)

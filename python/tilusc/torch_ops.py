@@ -4,13 +4,14 @@
     matmul.out(.., *, Tensor(a!) out) -> ()
     matmul_experts(Tensor a, Tensor packed, str problem, Tensor offsets, Tensor? ids=None, Tensor? route=None,
                    Tensor? bias=None, Tensor? residual=None) -> Tensor
+    sort_experts(Tensor chosen, str problem) -> (Tensor offsets, Tensor ids)
 
 `problem` is str() of a tilusc.matmul.Problem; `packed` what a plan of it packed. There is no gradient: it is for
 inference. Importing this registers them."""
 from __future__ import annotations
 
 import functools
-from typing import Callable, Optional
+from typing import Callable, Optional, Tuple
 
 import torch
 
@@ -26,6 +27,7 @@ _tags = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order)
 _library.define(f"matmul({_ARGUMENTS}) -> Tensor", tags=_tags)
 _library.define(f"matmul.out({_ARGUMENTS}, *, Tensor(a!) out) -> ()", tags=_tags)
 _library.define(f"matmul_experts({_EXPERTS}) -> Tensor", tags=_tags)
+_library.define("sort_experts(Tensor chosen, str problem) -> (Tensor offsets, Tensor ids)", tags=_tags)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -88,12 +90,31 @@ def _fake_experts(a: torch.Tensor, packed: torch.Tensor, problem: str, offsets: 
     return a.new_empty((rows // top if known.combine else rows, known.columns), dtype=result_type(known.result))
 
 
+@functools.lru_cache(maxsize=4096)
+def _find_sort(problem: str, device: int) -> Callable[[torch.Tensor], Tuple[torch.Tensor, torch.Tensor]]:
+    from ._torch_experts import ExpertsRunner, sort_by_torch
+    return functools.partial(sort_by_torch, Problem.parse(problem).experts) if device < 0 else \
+        ExpertsRunner(plan(problem, device)).sort
+
+
+def _sort_experts(chosen: torch.Tensor, problem: str) -> Tuple[torch.Tensor, torch.Tensor]:
+    return _find_sort(problem, chosen.get_device())(chosen)
+
+
+def _fake_sort(chosen: torch.Tensor, problem: str) -> Tuple[torch.Tensor, torch.Tensor]:
+    return (chosen.new_empty(Problem.parse(problem).experts + 1, dtype=torch.int32),
+            chosen.new_empty(chosen.numel(), dtype=torch.int32))
+
+
 for _key in ("CUDA", "CPU"):
+    _library.impl("sort_experts", _sort_experts, _key)
     _library.impl("matmul", _matmul, _key)
     _library.impl("matmul.out", _matmul_out, _key)
     _library.impl("matmul_experts", _matmul_experts, _key)
 torch.library.register_fake("tilusc::matmul", _fake, lib=_library)
 torch.library.register_fake("tilusc::matmul.out", _fake_out, lib=_library)
 torch.library.register_fake("tilusc::matmul_experts", _fake_experts, lib=_library)
+torch.library.register_fake("tilusc::sort_experts", _fake_sort, lib=_library)
 matmul = torch.ops.tilusc.matmul
 matmul_experts = torch.ops.tilusc.matmul_experts
+sort_experts = torch.ops.tilusc.sort_experts

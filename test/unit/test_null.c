@@ -156,6 +156,8 @@ static void matmul(void **state)
     REFUSES("part", tilus_matmul_shard(plan, &packed, NULL, 0, 0, &packed));
     REFUSES("plan", tilus_matmul_run(NULL, NULL, NULL));
     REFUSES("call", tilus_matmul_run(plan, NULL, NULL));
+    REFUSES("plan", tilus_matmul_sort_rows(NULL, NULL, NULL));
+    REFUSES("sort", tilus_matmul_sort_rows(plan, NULL, NULL));
     tilus_matmul_plan_free(plan);
     tilus_matmul_plan_free(NULL);
     tilus_matmul_close(library);

@@ -331,6 +331,21 @@ def test_experts(device):
         torch.ops.tilusc.matmul_experts(x, layer.gate_up, layer.texts["gate_up"], offsets)
 
 
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_rows_are_sorted_by_expert(device, dtype):
+    """Numbers of no expert come first where they are negative, else last; of an expert rows keep their order."""
+    text = str(dataclasses.replace(make_experts("cpu")[0].problem, experts=60))
+    for tokens in (1, 9, 70, 513, 0):
+        chosen = torch.randint(-2, 62, (tokens, 2), dtype=dtype, generator=torch.Generator().manual_seed(tokens))
+        offsets, ids = torch.ops.tilusc.sort_experts(chosen.to(device), text)
+        bucket = chosen.flatten().clamp(-1, 60)
+        order = torch.sort(bucket, stable=True).indices
+        assert ids.dtype is offsets.dtype is torch.int32 and torch.equal(ids.cpu(), order.int())
+        assert offsets.tolist() == [int((bucket < e).sum()) for e in range(61)]
+    torch.library.opcheck(torch.ops.tilusc.sort_experts.default, (chosen.to(device), text))
+
+
 @pytest.mark.parametrize("weights", ["u3", "f6e3m2"])
 def test_experts_have_the_codes_of_gate_and_up(weights):
     layer = make_experts("cpu", weights)[0]
