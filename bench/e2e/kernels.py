@@ -13,17 +13,13 @@ PAGE = 64           # tokens of a page of the cache
 STEP_TOKENS = 4096  # of a sequence, up to which one launch does all of a step's attention
 ROUTED = {1: 4, 16: 4, 64: 8}   # tokens that a launch of kernels/router_step.tilus takes at most, and its warps
 BLOCKS = 132        # that attention is split into at least, where there are fewer sequences and heads
-# Parameters of kernels/attention_step.tilus by the blocks that share a sequence; MANY: where a multiprocessor has four
 MANY = 0
-STEPS = {8: {"BN": 32, "BLOCKS": 3}, 4: {"BN": 32, "BLOCKS": 3}, 2: {"BN": 64, "STAGES": 2, "BLOCKS": 3},
-         1: {"BN": 64, "BLOCKS": 2}, MANY: {"BN": 32, "BLOCKS": 4}}
 
 
-def step_of(pairs):
-    """Returns which of STEPS is for so many sequences times heads of k."""
-    if pairs > 2 * BLOCKS:
-        return MANY
-    return next(splits for splits in STEPS if splits == 1 or splits * pairs <= (BLOCKS if splits == 8 else 2 * BLOCKS))
+def splits_of(pairs):
+    """Returns the blocks that share one of so many sequences times heads of k, or MANY: each has a block, and a
+    multiprocessor four."""
+    return MANY if pairs > 2 * BLOCKS else next(splits for splits in (8, 4, 2, 1) if splits == 1 or splits * pairs <= BLOCKS)
 
 
 def rotations(model, positions, device):
@@ -162,10 +158,10 @@ class Gallery(Torch):
         self._prefill = self._make("attention_sm90", "attention", D=m.head, CAUSAL=1, TOKENS=1, SOFTCAP=int(m.softcap > 0))
         self._gated = self._make("silu_mul", "silu_mul", GELU=int(m.gelu))
         self.dummy = {}
-        small = {"WARPS": 2, "BN": 32, "STAGES": 3, "BLOCKS": 1} if m.head > 128 else {}
-        self._steps = {which: self._make("attention_step", "attention_step", KV=m.kv_heads, NORM=int(m.head_norms), PAGE=PAGE,
-                                         CAP=m.softcap, SPLITS=which or 1, **heads, **(its | small))
-                       for which, its in STEPS.items()}
+        small = {"WARPS": 2, "BN": 32} if m.head > 128 else {"BN": 32}
+        self._steps = {splits: self._make("attention_step", "attention_step", KV=m.kv_heads, NORM=int(m.head_norms), PAGE=PAGE,
+                                          CAP=m.softcap, SPLITS=splits or 1, BLOCKS=4 if splits == MANY and m.head <= 128 else 1,
+                                          **heads, **small) for splits in (8, 4, 2, 1, MANY)}
         self._routers = {tokens: self._make("router_step", "router_step", TOKENS=tokens, K=m.hidden, E=m.experts, TOP=m.top,
                                              WARPS=warps, BK=64 if m.hidden % 512 == 0 else 32)
                          for tokens, warps in ROUTED.items() if m.experts}
@@ -214,7 +210,7 @@ class Gallery(Torch):
         o = torch.empty((batch, m.heads * m.head), dtype=torch.float16, device=qkv.device)
         k, v = state.keys[layer], state.values[layer]
         first, second = norms if m.head_norms else (qkv, qkv)
-        self._steps[step_of(batch * m.kv_heads)](qkv, state.cosine, state.sine, first, second, state.table, state.lengths, k, v, o, batch,
+        self._steps[splits_of(batch * m.kv_heads)](qkv, state.cosine, state.sine, first, second, state.table, state.lengths, k, v, o, batch,
                             len(state.cosine), k.shape[0], state.columns, EPSILON, m.head ** -0.5)
         return o
 
