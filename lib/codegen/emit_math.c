@@ -5,6 +5,8 @@
 #include "codegen/convert_build.h"
 #include "codegen/internal.h"
 
+#include <math.h>
+
 static const double log2_of_e = 0x1.71547652b82fep0;
 
 static LLVMValueRef apply(Codegen *cg, const Op *op, IntrinsicId id, LLVMValueRef *codes,
@@ -46,11 +48,12 @@ static LLVMValueRef build_fma(LLVMBuilderRef b, LLVMValueRef x, LLVMValueRef y, 
 
 /* Takes off turns, as sin.approx and cos.approx are accurate from -pi to pi: x - k * 2 pi, by
  * 2 pi in two parts (Cody and Waite). The sum with `to_integer` rounds x / (2 pi) to k. The
- * first difference is exact while |k| is below 2^21. */
+ * first difference is exact while |k| is below 2^21. Both parts are positive, so that -0, of which k
+ * is 0, stays -0. */
 static LLVMValueRef build_reduced(LLVMBuilderRef b, LLVMValueRef x)
 {
     static const double turn = 0x1.921fb54442d18p2, to_integer = 0x1.8p23;
-    float high = (float)turn, low = (float)(turn - (double)high);
+    float high = nextafterf((float)turn, 0), low = (float)(turn - (double)high);
     LLVMValueRef shift = const_real(x, to_integer);
     LLVMValueRef k = build_fma(b, x, const_real(x, 1 / turn), shift);
     k = LLVMBuildFSub(b, k, shift, "");

@@ -1,14 +1,15 @@
 /* Parsing of statements one after another: regions, and parts of them under `when`. */
 #include "syntax/statement.h"
 
-/* Returns true where an expression begins, and no op in its own form. */
+/* Returns true where an expression begins, and no op in its own form: `not` is an operator, too, which binds more tightly
+ * than what may follow its operand. */
 static bool at_expression(Parser *p)
 {
     if (p->token.kind != TOKEN_NAME)
         return !parser_at(p, "{") && !parser_at(p, "}");
     OpCode code = op_find(p->token.start, p->token.len);
     if (code != OP_COUNT)
-        return op_is_callable(code) && parser_at_call(p);
+        return code == OP_not || (op_is_callable(code) && parser_at_call(p));
     return symbol_binding(p, parser_symbol(p, &p->token)) != BINDING_NONE || parser_at_call(p) ||
            parser_at(p, "inf") || parser_at(p, "nan");
 }

@@ -602,8 +602,6 @@ bool term_combine(Parser *p, const Operator *o, Loc loc, Term *a, const Term *b)
 
 bool term_negate(Parser *p, Loc loc, Term *a)
 {
-    if (a->kind == TERM_INTEGER && expr_is_constant(a->expr) && !a->expr->constant)
-        *a = term_of_whole(a->loc, constant_of_magnitude(false, 0));
     if (a->kind == TERM_INTEGER)
         return combine_expr(p, SCALAR_neg, "-", loc, a, NULL);
     if (a->kind >= TERM_REAL)

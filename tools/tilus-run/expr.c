@@ -34,13 +34,16 @@ static bool accept(Parser *p, char c)
     return there;
 }
 
-static int64_t parse_number(Parser *p)
+/* Reads a magnitude, of a negative number up to 2^63. */
+static int64_t parse_number(Parser *p, bool negative)
 {
     char *end;
     errno = 0;
-    long long value = strtoll(p->at, &end, 10);
+    uint64_t value = strtoull(p->at, &end, 10);
     p->at = end;
-    return errno ? fail(p, "number too large") : value;
+    if (errno || value > (uint64_t)INT64_MAX + negative)
+        return fail(p, "number too large");
+    return (int64_t)(negative ? 0 - value : value);
 }
 
 static int64_t parse_name(Parser *p)
@@ -74,10 +77,12 @@ static int64_t parse_primary(Parser *p)
         if (!accept(p, ')'))
             fail(p, "missing ')'");
     } else if (accept(p, '-')) {
-        if (__builtin_sub_overflow(0, parse_primary(p), &value))
+        if (isdigit((unsigned char)*p->at))
+            value = parse_number(p, true);
+        else if (__builtin_sub_overflow(0, parse_primary(p), &value))
             fail(p, "overflow of 64 bits");
     } else if (isdigit((unsigned char)*p->at)) {
-        value = parse_number(p);
+        value = parse_number(p, false);
     } else if (isalpha((unsigned char)*p->at) || *p->at == '_') {
         value = parse_name(p);
     } else {
