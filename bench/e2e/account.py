@@ -12,8 +12,7 @@ from model import normed_product
 
 
 def steps_of(layer, way, state):
-    """Returns a layer's steps by name: functions of the values so far, each of which makes the value of its name. Those
-    that end in `x` add to it in place."""
+    """Returns a layer's steps by name: functions of the values so far, each of which makes the value of its name."""
     steps = {
         "qkv": lambda at: normed_product(way, layer.qkv, at["x"], at["norm"]),
         "attention": lambda at: layer.attend(way, at["qkv"], state, False),

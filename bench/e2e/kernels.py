@@ -13,13 +13,14 @@ PAGE = 64           # tokens of a page of the cache
 STEP_TOKENS = 4096  # of a sequence, up to which one launch does all of a step's attention
 ROUTED = {1: 4, 16: 4, 64: 8}   # tokens that a launch of kernels/router_step.tilus takes at most, and its warps
 BLOCKS = 132        # that attention is split into at least, where there are fewer sequences and heads
-MANY = 0
+MANY = 0            # in place of splits: so many sequences and heads that a multiprocessor has four blocks
 
 
 def splits_of(pairs):
-    """Returns the blocks that share one of so many sequences times heads of k, or MANY: each has a block, and a
-    multiprocessor four."""
-    return MANY if pairs > 2 * BLOCKS else next(splits for splits in (8, 4, 2, 1) if splits == 1 or splits * pairs <= BLOCKS)
+    """Returns the blocks that share one of so many sequences times heads of k, or MANY."""
+    if pairs > 2 * BLOCKS:
+        return MANY
+    return next(splits for splits in (8, 4, 2, 1) if splits == 1 or splits * pairs <= BLOCKS)
 
 
 def rotations(model, positions, device):
@@ -163,7 +164,7 @@ class Gallery(Torch):
                                           CAP=m.softcap, SPLITS=splits or 1, BLOCKS=4 if splits == MANY and m.head <= 128 else 1,
                                           **heads, **small) for splits in (8, 4, 2, 1, MANY)}
         self._routers = {tokens: self._make("router_step", "router_step", TOKENS=tokens, K=m.hidden, E=m.experts, TOP=m.top,
-                                             WARPS=warps, BK=64 if m.hidden % 512 == 0 else 32)
+                                            WARPS=warps, BK=64 if m.hidden % 512 == 0 else 32)
                          for tokens, warps in ROUTED.items() if m.experts}
 
     @staticmethod
@@ -210,8 +211,9 @@ class Gallery(Torch):
         o = torch.empty((batch, m.heads * m.head), dtype=torch.float16, device=qkv.device)
         k, v = state.keys[layer], state.values[layer]
         first, second = norms if m.head_norms else (qkv, qkv)
-        self._steps[splits_of(batch * m.kv_heads)](qkv, state.cosine, state.sine, first, second, state.table, state.lengths, k, v, o, batch,
-                            len(state.cosine), k.shape[0], state.columns, EPSILON, m.head ** -0.5)
+        step = self._steps[splits_of(batch * m.kv_heads)]
+        step(qkv, state.cosine, state.sine, first, second, state.table, state.lengths, k, v, o, batch, len(state.cosine),
+             k.shape[0], state.columns, EPSILON, m.head ** -0.5)
         return o
 
     def route(self, x, norm, router):
