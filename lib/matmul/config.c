@@ -546,7 +546,7 @@ static void add_normed(ParameterList *list, bool wanted, const MatmulSpec *s)
     enum { SLICES_OF_WARP = 2 };
     int warps = matmul_normed_warps(s);
     add_number(list, wanted, "NORMED", NULL, 1);
-    add_number(list, wanted, "WARPS_K", NULL, warps);
+    add_number(list, wanted, "WARPS_K", "w", warps);
     add_number(list, wanted, "A_SLICES", "a", (int)round_up_i64(matmul_slices(s), warps * SLICES_OF_WARP));
 }
 

@@ -195,6 +195,30 @@ static void takes_one_launch(void **state)
     tilus_matmul_plan_free(plan);
 }
 
+/* Rows of 11 and of 16 slices have as many in registers, but not as many warps. */
+static void names_differ_with_warps(void **state)
+{
+    (void)state;
+    const MatmulConfig config = {32, 1, 4, 1, 2, 8, 1, 2, 0, 1, 0, 0};
+    const MatmulProgram programs[] = {MATMUL_PREPARE_NORMED, MATMUL_ARRANGE_NORMED};
+    MatmulSpec short_row = {0}, long_row = {0};
+    char message[128], names[2][MATMUL_NAME_MAX], texts[2][MATMUL_TEXT_MAX];
+    tilus_matmul_problem problem = {.struct_size = sizeof problem, NORMED, .weights = "u4", .k = 1300, .group = 128};
+    assert_true(matmul_spec(&problem, &short_row, message, sizeof message));
+    problem.k = 2048;
+    assert_true(matmul_spec(&problem, &long_row, message, sizeof message));
+    for (size_t i = 0; i < COUNT(programs); i++) {
+        const MatmulSpec *const specs[] = {&short_row, &long_row};
+        for (int s = 0; s < 2; s++) {
+            matmul_name(specs[s], &config, programs[i], "sm_90a", names[s]);
+            matmul_parameters(specs[s], &config, programs[i], texts[s]);
+            assert_non_null(strstr(texts[s], "A_SLICES=16"));
+        }
+        assert_string_not_equal(texts[0], texts[1]);
+        assert_string_not_equal(names[0], names[1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +226,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(arranges_rows, open_library, close_library),
         cmocka_unit_test_setup_teardown(leaves_other_norms, open_library, close_library),
         cmocka_unit_test_setup_teardown(takes_one_launch, open_library, close_library),
+        cmocka_unit_test(names_differ_with_warps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
