@@ -421,9 +421,14 @@ static void combines_rows_of_tokens(void **state)
     check_product(&(Case){{.weights = "f4e2m1", .n = 41, .k = 128, .experts = 2, .top = 3,
                            .gather = true, .combine = true, .residual = true, .result = "f32"},
                           0, 0, {4, 5}, 6, 0});
+    /* More rows of a token than are read at once, and as many twice. */
+    check_product(&(Case){{.weights = "u4", .n = 40, .k = 128, .experts = 12, .top = 11, .combine = true},
+                          1, 2, {3, 0, 1, 2, 0, 4, 1, 1, 2, 3, 1, 1}, 15, 0});
+    check_product(&(Case){{.weights = "u4", .n = 24, .k = 128, .experts = 16, .top = 16, .combine = true},
+                          0, 0, {4, 4, 4, 4}, 15, 0});
 }
 
-/* Up to 8 rows: blocks find their experts, and arrange A. A block may have tiles of several rows. */
+/* Up to 32 rows: blocks find their experts, and arrange A. A block may have tiles of several rows. */
 static void arranges_few_rows_in_blocks(void **state)
 {
     (void)state;
