@@ -1,7 +1,6 @@
 /* Problems, and the template's parameters for them. */
 #include "matmul/config.h"
 
-#include "support/integer.h"
 #include "support/numeral.h"
 
 #include <assert.h>
@@ -543,11 +542,9 @@ static void add_mainloop(ParameterList *list, bool wanted, const MatmulSpec *s, 
 /* Adds how threads share a row of A. */
 static void add_normed(ParameterList *list, bool wanted, const MatmulSpec *s)
 {
-    enum { SLICES_OF_WARP = 2 };
-    int warps = matmul_normed_warps(s);
     add_number(list, wanted, "NORMED", NULL, 1);
-    add_number(list, wanted, "WARPS_K", "w", warps);
-    add_number(list, wanted, "A_SLICES", "a", (int)round_up_i64(matmul_slices(s), warps * SLICES_OF_WARP));
+    add_number(list, wanted, "WARPS_K", "w", matmul_normed_warps(s));
+    add_number(list, wanted, "A_SLICES", "a", matmul_normed_slices(s));
 }
 
 /* Lists the parameters that a program depends on. @prepare depends on the powers of two that
@@ -703,9 +700,8 @@ static ParameterList list_find_tiles(const MatmulSpec *s, const MatmulConfig *c)
 
 static ParameterList list_sort(const MatmulSpec *s, MatmulProgram program)
 {
-    enum { FEW = 64, ROWS = 512 };
     ParameterList l = {.count = 0};
-    add_number(&l, true, "N", "n", program == MATMUL_SORT_FEW ? FEW : ROWS);
+    add_number(&l, true, "N", "n", program == MATMUL_SORT_FEW ? MATMUL_SORT_ROWS_FEW : MATMUL_SORT_ROWS);
     add_number(&l, program != MATMUL_COUNT_ROWS, "ONE_BLOCK", "one", program != MATMUL_SORT_MANY);
     add_number(&l, true, "EXPERTS", "experts", matmul_experts_room(s));
     add_number(&l, true, "SORT", NULL, 1);
@@ -748,8 +744,7 @@ static ParameterList list_any(const MatmulSpec *s, const MatmulConfig *c, Matmul
         return list_combine(s);
     if (program == MATMUL_FIND_TILES)
         return list_find_tiles(s, c);
-    if (program == MATMUL_SORT_FEW || program == MATMUL_SORT || program == MATMUL_COUNT_ROWS ||
-        program == MATMUL_SORT_MANY)
+    if (program >= MATMUL_SORT_FEW && program <= MATMUL_SORT_MANY)
         return list_sort(s, program);
     if (program == MATMUL_A8)
         return list_a8(s, c);

@@ -10,6 +10,8 @@
 enum {
     MATMUL_PACKED_K = 128,      /* of k, in a packed block of weights */
     MATMUL_FEW_ROWS = 32,       /* of experts, up to which blocks find them: FEW */
+    MATMUL_SORT_ROWS = 512,     /* that a block sorts by expert, or ... */
+    MATMUL_SORT_ROWS_FEW = 64,  /* ... where there are no more, a smaller one */
     MATMUL_GATED_ROWS = 8,      /* of a gate side by side in packed blocks, before as many others */
     MATMUL_COPIER_REGISTERS = 40,   /* of threads that copy, under register reallocation */
     MATMUL_TEXT_MAX = 512,      /* bytes of parameters, with the NUL */
@@ -39,7 +41,7 @@ typedef enum MatmulProgram {
     MATMUL_SORT_FEW,            /* rows by expert: up to 64 ... */
     MATMUL_SORT,                /* ... up to 512 ... */
     MATMUL_COUNT_ROWS,          /* ... and more, of which those of each expert are counted first */
-    MATMUL_SORT_MANY,
+    MATMUL_SORT_MANY,           /* the last of those that sort */
     MATMUL_QUANTIZE,            /* A to 8 bits, with scales of rows ... */
     MATMUL_COPY_ROWS,           /* ... or aligned rows of A that has 8 bits, for ... */
     MATMUL_A8,                  /* ... @matmul_a8, by products of warpgroups */
@@ -267,8 +269,9 @@ bool matmul_fuses_prologue(const MatmulSpec *spec, const MatmulConfig *config);
 /* Returns true where one program does the prologue and writes A anew. */
 bool matmul_prepares_normed(const MatmulSpec *spec, const MatmulConfig *config);
 
-/* Returns the warps of that program. */
+/* Returns the warps of that program, and the slices that these hold, at least those of a row. */
 int matmul_normed_warps(const MatmulSpec *spec);
+int matmul_normed_slices(const MatmulSpec *spec);
 
 /* Returns true where a program writes A anew before the product reads it. */
 bool matmul_prepares(const MatmulSpec *spec, const MatmulConfig *config);

@@ -24,6 +24,7 @@ enum {
     MATMUL_M_MAX = 65536,
     MATMUL_BUCKETS = 17,        /* of m: 1, 2, 4, .. 65536 */
     MATMUL_LAUNCHES = 5,        /* of the rows that are computed at once */
+    MATMUL_SORTS = MATMUL_SORT_MANY - MATMUL_SORT_FEW + 1,      /* programs that sort rows by expert */
     MATMUL_SORT_LAUNCHES = 2,
     MATMUL_LOOSER = 2,          /* kernels for other strides of A than the plan's */
     MATMUL_DENSE_M = 257,       /* rows from which decoded weights and cuBLAS are faster than mma */
@@ -106,15 +107,6 @@ typedef struct Packed {
     unsigned char bytes[TILUS_MATMUL_IDENTITY];     /* the last ones of `size` */
 } Packed;
 
-/* Kernels that sort rows by expert: up to 64, and up to 512; of more one counts and one sorts. */
-typedef enum MatmulSorts {
-    MATMUL_SORTS_FEW,
-    MATMUL_SORTS_ONE,
-    MATMUL_SORTS_COUNT,
-    MATMUL_SORTS_MANY,
-    MATMUL_SORTS
-} MatmulSorts;
-
 /* Decoded weights for cuBLAS. */
 typedef struct Dense {
     bool possible;              /* of the problem: cuBLAS can compute it */
@@ -136,7 +128,7 @@ struct tilus_matmul_plan {
     size_t largest[MATMUL_BUCKETS];     /* workspace of a bucket's or fewer rows, in bytes */
     Kernel *pack[2];            /* from [k, n], from [n, k] */
     Kernel *combine;            /* NULL where nothing is combined */
-    Kernel *sort[MATMUL_SORTS]; /* NULL without experts */
+    Kernel *sort[MATMUL_SORTS]; /* from MATMUL_SORT_FEW on; NULL without experts */
     Dense dense;
 };
 

@@ -6,11 +6,11 @@
 
 #include <inttypes.h>
 
-enum { ROWS_OF_BLOCK = 512, ROWS_FEW = 64, COUNT = 4, STRIDE_MAX = 2 };
+enum { COUNT = 4, STRIDE_MAX = 2 };
 
 static int64_t blocks_of(int64_t m)
 {
-    return ceil_div_i64(m, ROWS_OF_BLOCK);
+    return ceil_div_i64(m, MATMUL_SORT_ROWS);
 }
 
 static size_t workspace_size(const tilus_matmul_plan *plan, int64_t m)
@@ -22,26 +22,30 @@ static size_t workspace_size(const tilus_matmul_plan *plan, int64_t m)
 
 bool sort_find(tilus_matmul_plan *plan)
 {
-    static const MatmulProgram programs[MATMUL_SORTS] = {
-        [MATMUL_SORTS_FEW] = MATMUL_SORT_FEW, [MATMUL_SORTS_ONE] = MATMUL_SORT,
-        [MATMUL_SORTS_COUNT] = MATMUL_COUNT_ROWS, [MATMUL_SORTS_MANY] = MATMUL_SORT_MANY};
     bool ok = true;
     for (int i = 0; i < MATMUL_SORTS && plan->spec.experts; i++) {
-        plan->sort[i] = kernel_find(plan->matmul, &plan->spec, &plan->choices->config, programs[i], plan->target);
+        plan->sort[i] = kernel_find(plan->matmul, &plan->spec, &plan->choices->config,
+                                    (MatmulProgram)(MATMUL_SORT_FEW + i), plan->target);
         ok = ok && plan->sort[i];
     }
     return ok;
+}
+
+static Kernel *sort_kernel(const tilus_matmul_plan *plan, MatmulProgram program)
+{
+    return plan->sort[program - MATMUL_SORT_FEW];
 }
 
 size_t sort_kernels(const tilus_matmul_plan *plan, int64_t m, Kernel *kernels[static MATMUL_SORT_LAUNCHES])
 {
     if (!plan->spec.experts)
         return 0;
-    kernels[0] = plan->sort[m <= ROWS_FEW ? MATMUL_SORTS_FEW : MATMUL_SORTS_ONE];
-    if (m <= ROWS_OF_BLOCK)
+    if (m <= MATMUL_SORT_ROWS) {
+        kernels[0] = sort_kernel(plan, m <= MATMUL_SORT_ROWS_FEW ? MATMUL_SORT_FEW : MATMUL_SORT);
         return 1;
-    kernels[0] = plan->sort[MATMUL_SORTS_COUNT];
-    kernels[1] = plan->sort[MATMUL_SORTS_MANY];
+    }
+    kernels[0] = sort_kernel(plan, MATMUL_COUNT_ROWS);
+    kernels[1] = sort_kernel(plan, MATMUL_SORT_MANY);
     return 2;
 }
 

@@ -71,15 +71,27 @@ bool matmul_prepares_normed(const MatmulSpec *s, const MatmulConfig *c)
            matmul_slices(s) <= SLICES_MOST;
 }
 
+/* Rounds the slices of a row up, so that so many warps share them evenly. */
+static int64_t shared_slices(const MatmulSpec *s, int warps)
+{
+    enum { SLICES_OF_WARP = 2 };
+    return round_up_i64(matmul_slices(s), warps * SLICES_OF_WARP);
+}
+
 /* Returns as many warps as share a row nearly evenly. */
 int matmul_normed_warps(const MatmulSpec *s)
 {
-    enum { WARPS_MOST = 16, WARPS_LEAST = 4, SLICES_OF_WARP = 2, PART = 4 };
-    int64_t slices = matmul_slices(s), warps = WARPS_MOST;
-    while (warps > WARPS_LEAST &&
-           round_up_i64(slices, warps * SLICES_OF_WARP) > slices + slices / PART)
+    enum { WARPS_MOST = 16, WARPS_LEAST = 4, PART = 4 };
+    int64_t slices = matmul_slices(s);
+    int warps = WARPS_MOST;
+    while (warps > WARPS_LEAST && shared_slices(s, warps) > slices + slices / PART)
         warps /= 2;
-    return (int)warps;
+    return warps;
+}
+
+int matmul_normed_slices(const MatmulSpec *s)
+{
+    return (int)shared_slices(s, matmul_normed_warps(s));
 }
 
 /* Returns the program that does for products of 8 bits what `program` does for others. */

@@ -62,7 +62,7 @@ class ExpertsRunner(Runner):
     def sort(self, chosen: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
         """Returns offsets and ids, i32, of rows that go to the experts chosen: in one launch, or of more than 512 in two."""
         m, words = chosen.numel(), _WORDS.get(chosen.dtype)
-        if not 0 < m <= MOST_ROWS or words is None or chosen.get_device() != self.device:
+        if not 0 < m <= MOST_ROWS or words is None:
             return sort_by_torch(self.problem.experts, chosen)
         chosen = chosen.contiguous()
         offsets, ids = (torch.empty(count, dtype=torch.int32, device=self.place) for count in (self.problem.experts + 1, m))

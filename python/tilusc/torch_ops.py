@@ -93,8 +93,10 @@ def _fake_experts(a: torch.Tensor, packed: torch.Tensor, problem: str, offsets: 
 @functools.lru_cache(maxsize=4096)
 def _find_sort(problem: str, device: int) -> Callable[[torch.Tensor], Tuple[torch.Tensor, torch.Tensor]]:
     from ._torch_experts import ExpertsRunner, sort_by_torch
-    return functools.partial(sort_by_torch, Problem.parse(problem).experts) if device < 0 else \
-        ExpertsRunner(plan(problem, device)).sort
+    experts = Problem.parse(problem).experts
+    if not experts:
+        raise ArgumentError("the problem has no experts")
+    return functools.partial(sort_by_torch, experts) if device < 0 else ExpertsRunner(plan(problem, device)).sort
 
 
 def _sort_experts(chosen: torch.Tensor, problem: str) -> Tuple[torch.Tensor, torch.Tensor]:

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "matmul_engine.h"
+#include "matmul_library.h"
 
 #include <math.h>
 
@@ -45,9 +46,6 @@ typedef struct Data {
     double *a;                  /* behind the prologue */
     Region packed, row, norm, c, workspace;
 } Data;
-
-static tilus_matmul *matmul;
-static tilus_rt *rt;
 
 /* ---- data ----------------------------------------------------------------------- */
 
@@ -265,21 +263,6 @@ static void run_case(const Case *c)
                      c->warps_n, c->warps_k, (int)c->row, (int)n, (double)((const float *)d.c.data)[n], error);
     }
     free_data(&d);
-}
-
-static int open_library(void **state)
-{
-    set_up_matmul(state);
-    matmul = open_matmul(&rt, NULL);
-    return 0;
-}
-
-static int close_library(void **state)
-{
-    (void)state;
-    tilus_matmul_close(matmul);
-    tilus_rt_close(rt);
-    return 0;
 }
 
 /* ---- cases ---------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "matmul_engine.h"
+#include "matmul_library.h"
 
 typedef struct Case {
     tilus_matmul_problem problem;
@@ -21,24 +22,6 @@ typedef struct Data {
     MatmulConfig config;
     Region a, norm, plain, two, one;    /* what two programs prepare, and one */
 } Data;
-
-static tilus_matmul *matmul;
-static tilus_rt *rt;
-
-static int open_library(void **state)
-{
-    set_up_matmul(state);
-    matmul = open_matmul(&rt, NULL);
-    return 0;
-}
-
-static int close_library(void **state)
-{
-    (void)state;
-    tilus_matmul_close(matmul);
-    tilus_rt_close(rt);
-    return 0;
-}
 
 static Region region_of(int64_t size, int fill)
 {

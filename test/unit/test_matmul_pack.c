@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "matmul_engine.h"
+#include "matmul_library.h"
 #include "sweep.h"
 
 #include <math.h>
@@ -24,16 +25,6 @@ typedef struct Form {
     bool gated;
 } Form;
 
-static tilus_matmul *matmul;
-static tilus_rt *rt;
-
-static int open_library(void **state)
-{
-    set_up_matmul(state);
-    matmul = open_matmul(&rt, NULL);
-    return 0;
-}
-
 /* Opens the library with a device that multiplies 8 bits. */
 static int open_hopper(void **state)
 {
@@ -41,15 +32,6 @@ static int open_hopper(void **state)
     fake->capability = 90;
     fake->shared_memory = 232448;
     matmul = open_matmul(&rt, NULL);
-    return 0;
-}
-
-static int close_library(void **state)
-{
-    (void)state;
-    tilus_matmul_close(matmul);
-    tilus_rt_close(rt);
-    assert_nothing_left();
     return 0;
 }
 

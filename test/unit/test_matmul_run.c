@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "matmul_engine.h"
+#include "matmul_library.h"
 
 #include <math.h>
 
@@ -32,9 +33,6 @@ typedef struct Data {
     double *a, *bias, *residual;    /* a: behind the prologue, in rows of `stride` */
     Region packed, a_bytes, norm_bytes, bias_bytes, residual_bytes, c, workspace;
 } Data;
-
-static tilus_matmul *matmul;
-static tilus_rt *rt;
 
 /* ---- data --------------------------------------------------------------- */
 
@@ -273,21 +271,6 @@ static void run_case(const Case *c)
                  dtype_name(s->weights), dtype_name(s->activations), dtype_name(s->result),
                  (int)c->m, (int)c->problem.group, (int)s->zeros, error);
     free_data(&d);
-}
-
-static int open_library(void **state)
-{
-    set_up_matmul(state);
-    matmul = open_matmul(&rt, NULL);
-    return 0;
-}
-
-static int close_library(void **state)
-{
-    (void)state;
-    tilus_matmul_close(matmul);
-    tilus_rt_close(rt);
-    return 0;
 }
 
 /* Weights of each kind and width, for both products, by configurations that the plan

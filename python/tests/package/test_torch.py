@@ -344,6 +344,8 @@ def test_rows_are_sorted_by_expert(device, dtype):
         assert ids.dtype is offsets.dtype is torch.int32 and torch.equal(ids.cpu(), order.int())
         assert offsets.tolist() == [int((bucket < e).sum()) for e in range(61)]
     torch.library.opcheck(torch.ops.tilusc.sort_experts.default, (chosen.to(device), text))
+    with pytest.raises(tilusc.Error, match="no experts"):
+        torch.ops.tilusc.sort_experts(chosen.to(device), str(Problem("u4", 64, 128)))
 
 
 @pytest.mark.parametrize("weights", ["u3", "f6e3m2"])
