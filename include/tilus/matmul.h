@@ -98,6 +98,12 @@ typedef struct tilus_matmul_problem {
                                    up to 7 bits (i8) or u1 to u4 (f8e4m3); NULL: f16 or bf16 */
     tilus_prologue prologue;    /* f32 inside, rounded to A's type, f16 or bf16; not of experts */
     double eps;                 /* of the RMS norm: 0 or more */
+    bool early_routing;         /* with combine: offsets, ids and route, and the weights that they
+                                   choose, are read before the launch in front has ended. What wrote
+                                   them ended before that one let others start
+                                   (griddepcontrol.launch_dependents), if it does, as it has when a
+                                   product of these experts, such as that of gate and up, lies between
+                                   the two. Of few rows this is faster */
 } tilus_matmul_problem;
 
 /* ---- where kernels come from --------------------------------------------------- */

@@ -300,6 +300,8 @@ static bool check_experts(MatmulSpec *s, const tilus_matmul_problem *p, Message 
     const char *field = p->top ? "top" : p->gather ? "gather" : p->scatter ? "scatter" : "combine";
     if (p->experts == 0 && (p->top || p->gather || p->scatter || p->combine))
         return fail(message, "%s is given, but experts is 0", field);
+    if (p->early_routing && !p->combine)
+        return fail(message, "early_routing is given, but combine is not");
     if (p->scatter && p->combine)
         return fail(message, "scatter and combine are both given");
     s->experts = p->experts;
@@ -307,6 +309,7 @@ static bool check_experts(MatmulSpec *s, const tilus_matmul_problem *p, Message 
     s->gather = p->gather;
     s->scatter = p->scatter || p->combine;
     s->combine = p->combine;
+    s->early_routing = p->early_routing;
     s->batch_invariant = p->batch_invariant;
     return true;
 }
@@ -426,7 +429,7 @@ const char *matmul_config_print(const MatmulConfig *config,
 
 /* ---- parameters and names --------------------------------------------- */
 
-enum { PARAMETERS_MAX = 40 };     /* products of experts have up to 35 */
+enum { PARAMETERS_MAX = 40 };     /* products of experts have up to 38 */
 
 /* A value of -D. `tag` leads it in names; NULL: what others imply, and names lack. */
 typedef struct Parameter {
@@ -506,16 +509,17 @@ static void add_deferred_scale(ParameterList *list, bool wanted, const MatmulSpe
         list->items[list->count - 1].names_zero = named;
 }
 
-/* Returns RESIDUAL: 1 where it is added, 2 where it multiplies. */
-static int residual_kind(const MatmulSpec *s)
+/* Returns RESIDUAL: 1 where it is added, 2 where it multiplies. A product that leaves its rows to @combine leaves the
+ * residual, too. */
+static int residual_kind(const MatmulSpec *s, const MatmulConfig *c)
 {
-    return s->residual && !s->combine ? 1 + s->multiply : 0;
+    return s->residual && (!s->combine || matmul_combines(c)) ? 1 + s->multiply : 0;
 }
 
-static void add_epilogue(ParameterList *list, bool wanted, const MatmulSpec *s)
+static void add_epilogue(ParameterList *list, bool wanted, const MatmulSpec *s, const MatmulConfig *c)
 {
     add_number(list, wanted, "BIAS", "bias", s->bias);
-    add_number(list, wanted, "RESIDUAL", "residual", residual_kind(s));
+    add_number(list, wanted, "RESIDUAL", "residual", residual_kind(s, c));
     add_number(list, wanted, "FUNCTION", "function", (int)s->function);
     add_number(list, wanted && s->gated, "GATED", "gated", 1);
 }
@@ -523,6 +527,7 @@ static void add_epilogue(ParameterList *list, bool wanted, const MatmulSpec *s)
 /* Adds how the product by mma shares its work out, and how its operands come to it. */
 static void add_mainloop(ParameterList *list, bool wanted, const MatmulSpec *s, const MatmulConfig *c)
 {
+    enum { COMBINED_AS = 4 };
     add_number(list, wanted, "WARPS_N", "x", c->warps_n);
     add_number(list, wanted, "WARPS_K", "w", c->warps_k);
     add_number(list, wanted, "STAGE_K_TILES", "e", c->stage_k_tiles);
@@ -531,7 +536,7 @@ static void add_mainloop(ParameterList *list, bool wanted, const MatmulSpec *s, 
     add_number(list, wanted && c->register_reallocation, "COPIER_REGISTERS", NULL,
                MATMUL_COPIER_REGISTERS);
     add_number(list, wanted, "STAGES", "s", c->stages);
-    add_number(list, wanted, "PREARRANGED_A", "p", c->prearranged_a);
+    add_number(list, wanted, "PREARRANGED_A", "p", matmul_combines(c) ? COMBINED_AS : c->prearranged_a);
     add_number(list, wanted && matmul_arranges_in_blocks(c), "A_SLICES", "a",
                wanted ? (int)matmul_arranged_slices(s, c) : 0);
     add_number(list, wanted && matmul_has_digits(s, c), "DIGITS", "digits", 1);
@@ -547,6 +552,15 @@ static void add_normed(ParameterList *list, bool wanted, const MatmulSpec *s)
     add_number(list, wanted, "A_SLICES", "a", matmul_normed_slices(s));
 }
 
+/* Adds how blocks share the rows of a token. */
+static void add_combined(ParameterList *list, bool wanted, const MatmulSpec *s, const MatmulConfig *c)
+{
+    add_number(list, wanted, "TOP", "top", (int)s->top);
+    add_number(list, wanted, "SPLITS", "cluster", wanted ? matmul_splits(c) : 0);
+    add_number(list, wanted, "CHOICES", NULL, wanted ? matmul_choices(s, c) : 0);
+    add_number(list, wanted, "EARLY", "early", s->early_routing);
+}
+
 /* Lists the parameters that a program depends on. @prepare depends on the powers of two that
  * decoding leaves to A, and on whether zero points or an offset act on sums of it. All programs
  * get W and U, as the verifier checks the whole template. FRACTION is left out where it is 0,
@@ -556,10 +570,12 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
 {
     ParameterList l = {.count = 0};
     bool pack = program == MATMUL_PACK || program == MATMUL_PACK_ACROSS;
-    bool experts = program == MATMUL_PREPARE_EXPERTS || program == MATMUL_PRODUCT_EXPERTS;
+    bool experts = program == MATMUL_PREPARE_EXPERTS || program == MATMUL_PRODUCT_EXPERTS ||
+                   program == MATMUL_PRODUCT_COMBINED;
     bool normed = program == MATMUL_PREPARE_NORMED;
     bool prepare = program == MATMUL_PREPARE || program == MATMUL_PREPARE_EXPERTS || normed;
-    bool product = program == MATMUL_PRODUCT || program == MATMUL_PRODUCT_EXPERTS;
+    bool combined = program == MATMUL_PRODUCT_COMBINED;
+    bool product = program == MATMUL_PRODUCT || program == MATMUL_PRODUCT_EXPERTS || combined;
     bool in_blocks = product && matmul_arranges_in_blocks(c);
     bool zeros_by_mma = matmul_zeros_by_mma(s, c), converts = pack && s->stored != s->weights;
     bool only = !prepare && !product && matmul_scales_weights_only(s);
@@ -588,7 +604,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_mainloop(&l, product, s, c);
     add_number(&l, prepare || product, "COLUMNS", "c", c->columns);
     add_number(&l, prepare || product, "TILES", "t", c->tiles);
-    add_epilogue(&l, product, s);
+    add_epilogue(&l, product, s, c);
     add_number(&l, pack && s->gated, "GATED", "gated", 1);
     add_number(&l, !pack, "DIVISOR", "d",
                matmul_divisor(s, program == MATMUL_DECODE ? 0 : s->a_stride));
@@ -596,7 +612,8 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, experts && prepare, "PREARRANGED_A", NULL, 1);
     add_number(&l, experts, "EXPERTS", "experts", matmul_experts_room(s));
     add_number(&l, experts && (prepare || in_blocks), "GATHER", "gather", s->gather);
-    add_number(&l, experts && product, "SCATTER", "scatter", s->scatter);
+    add_number(&l, experts && product && !combined, "SCATTER", "scatter", s->scatter);
+    add_combined(&l, combined, s, c);
     add_number(&l, pack, "TRANSPOSED", "across", program == MATMUL_PACK_ACROSS);
     add_number(&l, pack && matmul_is_a8(s), "A8", NULL, 1);
     return l;
@@ -633,7 +650,7 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, product, "STAGES", "s", c->stages);
     add_number(&l, product && matmul_split(s), "SPLIT", "k", matmul_split(s));
     add_number(&l, product, "M_STEP", NULL, product ? matmul_stored_rows(s, c) : 0);
-    add_epilogue(&l, product, s);
+    add_epilogue(&l, product, s, c);
     add_number(&l, product, "BULK_STORE", "u", matmul_stores_by_copies(s));
     add_number(&l, !product, "DIVISOR", "d", matmul_divisor(s, s->a_stride));
     add_number(&l, experts, "EXPERTS", "experts", matmul_experts_room(s));
@@ -671,7 +688,7 @@ static ParameterList list_a8(const MatmulSpec *s, const MatmulConfig *c)
     add_number(&l, true, "STAGES", "s", c->stages);
     add_number(&l, true, "M_STEP", NULL, matmul_stored_rows(s, c));
     add_number(&l, true, "M_GROUP", NULL, ROWS_TOGETHER);
-    add_epilogue(&l, true, s);
+    add_epilogue(&l, true, s, c);
     add_number(&l, true, "BULK_STORE", "u", matmul_stores_by_copies(s));
     add_number(&l, true, "A8", NULL, 1);
     return l;
@@ -768,6 +785,7 @@ const char *matmul_program_name(MatmulProgram program)
         [MATMUL_ARRANGE_NORMED] = "arrange_normed",
         [MATMUL_PREPARE_EXPERTS] = "prepare_experts",
         [MATMUL_PRODUCT_EXPERTS] = "matmul_experts",
+        [MATMUL_PRODUCT_COMBINED] = "matmul_combined",
         [MATMUL_FIND_TILES] = "find_tiles", [MATMUL_ARRANGE_EXPERTS] = "arrange_experts",
         [MATMUL_WGMMA_EXPERTS] = "matmul_wgmma_experts",
         [MATMUL_SORT_FEW] = "sort_rows", [MATMUL_SORT] = "sort_rows",

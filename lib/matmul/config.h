@@ -34,6 +34,7 @@ typedef enum MatmulProgram {
     MATMUL_DECODE,              /* packed blocks to a plain f16 or bf16 matrix, for large m */
     MATMUL_PREPARE_EXPERTS,     /* @prepare for rows of several experts ... */
     MATMUL_PRODUCT_EXPERTS,     /* ... and @matmul */
+    MATMUL_PRODUCT_COMBINED,    /* the product of few tokens, whose rows are combined in it */
     MATMUL_FIND_TILES,          /* the tiles of experts' rows, listed for @matmul_wgmma */
     MATMUL_ARRANGE_EXPERTS,     /* @arrange for rows of several experts ... */
     MATMUL_WGMMA_EXPERTS,       /* ... and @matmul_wgmma */
@@ -71,6 +72,7 @@ typedef struct MatmulSpec {
     int64_t a_stride;           /* of A's rows, that kernels are for; 0: k */
     int64_t experts, top;       /* experts: 0 for one matrix */
     bool gather, scatter, combine;  /* scatter: also with combine, to the workspace */
+    bool early_routing;         /* what tells rows of experts is older than the launch in front */
     bool batch_invariant;       /* sums have one order for all m */
     bool wide_range;            /* f16 is multiplied, and A is made no larger for it */
     tilus_prologue prologue;
@@ -91,7 +93,9 @@ typedef struct MatmulSpec {
     FIELD(tiles, tiles)         /* of 8 columns */                                             \
     FIELD(prearranged_a, prepared)  /* A comes from @prepare, 1: directly, 2: through the      \
                                        ring; 3: to @matmul_wgmma, in the rows of @arrange;     \
-                                       4: arranged by each block, not in tunings */            \
+                                       4: arranged by each block, not in tunings; 5 to 8: so,  \
+                                       of rows that the product combines, in clusters of 1, 2, \
+                                       4 or 8 blocks, which share the rows of a token */       \
     FIELD(scale_weights, scaled)    /* scales multiply sums; 1: weights, for large m */        \
     FIELD(per_sm, per_sm)       /* BLOCKS of a multiprocessor, which share the iterations out  \
                                    evenly; 0: one block a tile */                              \
@@ -248,6 +252,21 @@ MatmulProgram matmul_program_of(const MatmulSpec *spec, MatmulProgram program);
  * A is one row and fits there beside the ring; if need be, two blocks of a multiprocessor become one. */
 void matmul_arrange_in_blocks(const MatmulSpec *spec, MatmulConfig *config,
                               const MatmulDevice *device);
+
+/* Has the product combine the rows of a token itself, for up to `tokens` of them, where a block arranges those
+ * that it has beside the ring; false: it does not. */
+bool matmul_combine_in_blocks(const MatmulSpec *spec, MatmulConfig *config, int64_t tokens,
+                              const MatmulDevice *device);
+
+/* Returns true where the product does that, the blocks of a cluster then, the rows of a token that each has, and
+ * the blocks of a launch for so many tokens. */
+bool matmul_combines(const MatmulConfig *config);
+int matmul_splits(const MatmulConfig *config);
+int matmul_choices(const MatmulSpec *spec, const MatmulConfig *config);
+int64_t matmul_combined_blocks(const MatmulSpec *spec, const MatmulConfig *config, int64_t tokens);
+
+/* Returns the bytes of shared memory that such a product takes. */
+int64_t matmul_combined_bytes(const MatmulSpec *spec, const MatmulConfig *config);
 
 /* Has A come from @prepare, through the ring where there is one, in configurations of earlier
  * programs that read it as it is: prearranged_a 0. */

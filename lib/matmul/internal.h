@@ -87,6 +87,7 @@ typedef struct Choice {
     Kernel *prologue;           /* in front of these; NULL: none, or the product does it */
     Kernel *prepare, *product;  /* prepare: NULL where A is read as it is */
     Kernel *find_tiles;         /* of experts' rows, by wgmma; else NULL */
+    Kernel *combine;            /* behind these; NULL: nothing is combined, or the product does it */
     struct {
         Kernel *prologue, *prepare, *product;
     } looser[MATMUL_LOOSER];    /* for strides of A that are multiples of 16 bytes; for any */
@@ -127,7 +128,6 @@ struct tilus_matmul_plan {
     Choice narrow[MATMUL_BUCKETS];      /* for up to 3/4 of a bucket, by wgmma; us 0: as others */
     size_t largest[MATMUL_BUCKETS];     /* workspace of a bucket's or fewer rows, in bytes */
     Kernel *pack[2];            /* from [k, n], from [n, k] */
-    Kernel *combine;            /* NULL where nothing is combined */
     Kernel *sort[MATMUL_SORTS]; /* from MATMUL_SORT_FEW on; NULL without experts */
     Dense dense;
 };

@@ -162,6 +162,10 @@ bool choice_find(const tilus_matmul_plan *plan, Choice *c)
         c->find_tiles = find(plan, &c->config, MATMUL_FIND_TILES);
         ok = ok && c->find_tiles;
     }
+    if (spec.combine && !matmul_combines(&c->config)) {
+        c->combine = find(plan, &c->config, MATMUL_COMBINE);
+        ok = ok && c->combine;
+    }
     for (int i = 0; i < MATMUL_LOOSER && ok; i++) {
         spec.a_stride = strides[i];
         ok = find_products(plan, &spec, &c->config, &c->looser[i].prologue,
@@ -179,8 +183,6 @@ static tilus_status find_kernels(tilus_matmul_plan *plan)
     plan->pack[false] = find(plan, &plan->choices->config, MATMUL_PACK_ACROSS);
     plan->pack[true] = find(plan, &plan->choices->config, MATMUL_PACK);
     plan->dense.decode = find(plan, &plan->choices->config, MATMUL_DECODE);
-    if (plan->spec.combine && !(plan->combine = find(plan, &plan->choices->config, MATMUL_COMBINE)))
-        return library_fail_memory();
     bool ok = plan->pack[0] && plan->pack[1] && plan->dense.decode && sort_find(plan);
     return ok ? TILUS_OK : library_fail_memory();
 }
@@ -363,6 +365,7 @@ static void describe_tiles(FILE *out, const tilus_matmul_plan *plan, int64_t m)
             matmul_zeros_by_mma(&plan->spec, &c->config) ? ", zero points by mma" : "",
             c->config.register_reallocation ? ", register reallocation" : "",
             matmul_has_digits(&plan->spec, &c->config)  ? ", A arranged in blocks as digits"
+            : matmul_combines(&c->config)           ? ", rows of a token combined in blocks"
             : matmul_arranges_in_blocks(&c->config) ? ", A arranged in blocks"
                                                     : "",
             p.blocks, p.rows);
@@ -388,7 +391,7 @@ static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m
     if (c->usual_us > 0)
         describe_invariance(out, plan, c);
     const Kernel *const kernels[] = {c->find_tiles, c->prologue, c->prepare, c->product,
-                                     plan->combine};
+                                     c->combine};
     const char *gap = "launches ";
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (kernels[i]) {
@@ -441,7 +444,7 @@ static void add_kernel(KernelList *list, const Kernel *kernel)
 
 static void add_choice(KernelList *list, const Choice *c)
 {
-    const Kernel *const kernels[] = {c->find_tiles, c->prologue, c->prepare, c->product};
+    const Kernel *const kernels[] = {c->find_tiles, c->prologue, c->prepare, c->product, c->combine};
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (kernels[i])
             add_kernel(list, kernels[i]);
@@ -475,8 +478,6 @@ static KernelList list_kernels(const tilus_matmul_plan *plan, int64_t m)
     }
     if (dense)
         add_kernel(&list, plan->dense.decode);
-    if (plan->combine)
-        add_kernel(&list, plan->combine);
     return list;
 }
 
@@ -517,7 +518,7 @@ tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m)
     if (dense_serves(plan, m))
         return dense_prepare(plan);
     const Choice *c = plan_choice(plan, m);
-    Kernel *const all[] = {c->prologue, c->find_tiles, c->prepare, c->product, plan->combine};
+    Kernel *const all[] = {c->prologue, c->find_tiles, c->prepare, c->product, c->combine};
     Kernel *kernels[MATMUL_LAUNCHES];
     _Static_assert((int)MATMUL_LAUNCHES <= (int)TILUS_SEQUENCE_KERNELS, "a product is a sequence");
     size_t count = 0;

@@ -24,11 +24,11 @@ static void make_key(const tilus_matmul_plan *plan, int64_t n_tile, char key[KEY
     numeral_format(
         key, KEY_MAX, "%s %s %s %s %s n %" PRId64 " k %" PRId64 " group %" PRId64 " zeros %d "
         "function %d bias %d residual %d n_tile %" PRId64 " a_stride %" PRId64 " device %d "
-        "experts %" PRId64 " top %" PRId64 " %d%d%d%d%d%d%d prologue %d %a",
+        "experts %" PRId64 " top %" PRId64 " %d%d%d%d%d%d%d%d prologue %d %a",
         dtype_name(s->weights), dtype_name(s->activations), dtype_name(s->scales),
         dtype_name(s->result), dtype_name(s->product), s->n, s->k, s->group * s->repeats,
         (int)s->zeros, (int)s->function, s->bias, s->residual, n_tile, s->a_stride,
-        plan->ordinal, s->experts, s->top, s->gather, s->scatter, s->combine, s->multiply,
+        plan->ordinal, s->experts, s->top, s->gather, s->scatter, s->combine, s->early_routing, s->multiply,
         s->batch_invariant, s->wide_range, s->gated, (int)s->prologue, s->eps);
 }
 
@@ -43,7 +43,6 @@ static void copy_plan(tilus_matmul_plan *to, const tilus_matmul_plan *from)
     memcpy(to->narrow, from->narrow, sizeof to->narrow);
     memcpy(to->largest, from->largest, sizeof to->largest);
     memcpy(to->pack, from->pack, sizeof to->pack);
-    to->combine = from->combine;
     memcpy(to->sort, from->sort, sizeof to->sort);
     to->dense.possible = from->dense.possible;
     to->dense.api = from->dense.api;

@@ -133,9 +133,10 @@ static Product experts_product_of(const tilus_matmul_plan *plan, const Choice *c
     bool wgmma = matmul_by_wgmma(c);
     int64_t panels = tiles * c->tiles * matmul_packed_form(s, c->rows, c->columns).panel;
     int64_t tile_n = (int64_t)c->warps_n * c->rows, all = tiles * ceil_div_i64(s->n, tile_n);
-    int64_t blocks = at_most((int64_t)c->per_sm * plan->device.multiprocessors, all);
+    int64_t blocks = matmul_combines(c) ? matmul_combined_blocks(s, c, m / s->top)
+                                        : at_most((int64_t)c->per_sm * plan->device.multiprocessors, all);
     Product p = {.choice = choice, .size = TILUS_MATMUL_SEMAPHORES, .rows = m, .tiles = tiles,
-                 .blocks = blocks, .shares_tiles = !wgmma};
+                 .blocks = blocks, .shares_tiles = !wgmma && !matmul_combines(c)};
     p.prearranged_a = place(&p.size, wgmma ? m * slices * MATMUL_PACKED_K * 2 : slices * panels);
     p.list = place(&p.size, tiles * LINE);
     p.partials = place(&p.size, wgmma ? 0 : blocks * tile_n * 8 * c->tiles * 4);
@@ -268,10 +269,10 @@ static Piece piece_of(const tilus_matmul_plan *plan, const tilus_matmul_call *ca
     int64_t stride = call->a_stride ? call->a_stride : s->k;
     uint64_t a = (uint64_t)(first * stride * dtype_bits(s->activations) / 8);
     uint64_t c = (uint64_t)(first * matmul_columns_of_c(s, s->n) * dtype_bits(s->result) / 8);
-    uint64_t to = (s->combine ? call->workspace + p->results : call->c) + c;
+    uint64_t to = (p->choice->combine ? call->workspace + p->results : call->c) + c;
     return (Piece){.a = call->a + a, .c = to, .stride = stride,
                    .a_scales = call->a_scales + (uint64_t)first * sizeof(float),
-                   .residual = s->residual && !s->combine ? call->residual + c : call->weights,
+                   .residual = s->residual && !p->choice->combine ? call->residual + c : call->weights,
                    .m = at_most(p->rows, call->m - first)};
 }
 
@@ -294,6 +295,7 @@ static void set_experts(KernelLaunch *l, const tilus_matmul_plan *plan, const Pr
     l->args[MATMUL_ARGUMENT_ids].pointer = call->ids ? call->ids : call->offsets;
     l->args[MATMUL_ARGUMENT_experts].integer = plan->spec.experts;
     l->args[MATMUL_ARGUMENT_packed].integer = (int64_t)plan->packed.size / WORD;
+    l->args[MATMUL_ARGUMENT_route].pointer = call->route;
     l->args[MATMUL_ARGUMENT_top].integer = plan->spec.top;
     l->args[MATMUL_ARGUMENT_tiles].integer = p->tiles;
     l->args[MATMUL_ARGUMENT_list].pointer = call->workspace + p->list;
@@ -384,7 +386,7 @@ static KernelLaunch matmul_launch(const tilus_matmul_plan *plan, const Product *
 static KernelLaunch combine_launch(const tilus_matmul_plan *plan, const Product *p,
                                    const tilus_matmul_call *call)
 {
-    KernelLaunch l = {.kernel = plan->combine};
+    KernelLaunch l = {.kernel = p->choice->combine};
     l.args[MATMUL_ARGUMENT_rows].pointer = call->workspace + p->results;
     l.args[MATMUL_ARGUMENT_route].pointer = call->route;
     l.args[MATMUL_ARGUMENT_residual].pointer = plan->spec.residual
@@ -420,7 +422,7 @@ size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *
     if (p->choice->prepare)
         launches[count++] = prepare_launch(plan, p, &piece, call);
     launches[count++] = matmul_launch(plan, p, &piece, call);
-    if (plan->combine)
+    if (p->choice->combine)
         launches[count++] = combine_launch(plan, p, call);
     return count;
 }

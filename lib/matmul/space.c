@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { PREARRANGED = 1, PREARRANGED_IN_RING = 2, PREARRANGED_ROWS = 3, ARRANGED_IN_BLOCKS = 4 };
+enum { PREARRANGED = 1, PREARRANGED_IN_RING = 2, PREARRANGED_ROWS = 3, ARRANGED_IN_BLOCKS = 4, COMBINED_LAST = 8 };
 
 bool matmul_zeros_by_mma(const MatmulSpec *spec, const MatmulConfig *c)
 {
@@ -50,7 +50,7 @@ int matmul_arranged_k(const MatmulSpec *spec, const MatmulConfig *c)
 
 MatmulProgram matmul_product_program(const MatmulConfig *c)
 {
-    return matmul_by_wgmma(c) ? MATMUL_WGMMA : MATMUL_PRODUCT;
+    return matmul_by_wgmma(c) ? MATMUL_WGMMA : matmul_combines(c) ? MATMUL_PRODUCT_COMBINED : MATMUL_PRODUCT;
 }
 
 MatmulProgram matmul_prepare_program(const MatmulConfig *c)
@@ -105,7 +105,7 @@ static MatmulProgram a8_program(const MatmulSpec *s, MatmulProgram program)
 
 bool matmul_arranges_in_blocks(const MatmulConfig *c)
 {
-    return c->prearranged_a == ARRANGED_IN_BLOCKS;
+    return c->prearranged_a >= ARRANGED_IN_BLOCKS;
 }
 
 bool matmul_fuses_prologue(const MatmulSpec *s, const MatmulConfig *c)
@@ -321,6 +321,8 @@ enum { NARROW = 2 };            /* bits of codes whose multiplication binds one 
 int64_t matmul_arranged_slices(const MatmulSpec *spec, const MatmulConfig *c)
 {
     enum { FOURS = 8 };
+    if (matmul_combines(c))
+        return matmul_slices(spec);
     int64_t fours = (int64_t)c->warps_n * c->warps_k * FOURS;
     if (are_fields_of_bytes(spec, c) && dtype_bits(spec->codes) <= NARROW)
         fours *= 2;
@@ -332,7 +334,7 @@ int64_t matmul_arranged_slices(const MatmulSpec *spec, const MatmulConfig *c)
 bool matmul_has_digits(const MatmulSpec *s, const MatmulConfig *c)
 {
     enum { SLICES_MANY = 128 };
-    return matmul_arranges_in_blocks(c) && are_fields_of_bytes(s, c) &&
+    return matmul_arranges_in_blocks(c) && !matmul_combines(c) && are_fields_of_bytes(s, c) &&
            (dtype_bits(s->codes) <= NARROW || matmul_slices(s) <= SLICES_MANY);
 }
 
@@ -356,7 +358,7 @@ static int64_t row_bytes(const MatmulSpec *spec, const MatmulConfig *c, int byte
  * experts' rows. */
 static int64_t arranged_bytes(const MatmulSpec *spec, const MatmulConfig *c)
 {
-    enum { HALF = 2, DIGITS = 4, FACTOR = 4, SUMS = 8, LINE = 16 };
+    enum { HALF = 2, DIGITS = 4, FACTOR = 4, SUMS = 8, LINE = 20 };
     int64_t list = spec->experts ? MATMUL_FEW_ROWS * LINE : 0;
     return list + (matmul_has_digits(spec, c)
                        ? row_bytes(spec, c, DIGITS) + FACTOR
@@ -393,6 +395,8 @@ int64_t matmul_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c)
     enum { ALIGN = 16 };
     if (matmul_by_wgmma(c))
         return wgmma_shared_bytes(spec, c, matmul_stored_rows(spec, c));
+    if (matmul_combines(c))
+        return matmul_combined_bytes(spec, c);
     PackedForm form = matmul_packed_form(spec, c->rows, c->columns);
     int64_t panels = c->prearranged_a == 2 ? c->tiles * form.panel : 0;
     int64_t k_tile = c->warps_n * form.block + panels;
@@ -579,7 +583,7 @@ static bool is_valid(const MatmulConfig *c)
            c->stages <= STAGES_MAX && is_one_of(c->columns, all_warps_k) &&
            (matmul_by_wgmma(c) || is_one_of(c->tiles, all_tiles)) &&
            (c->tiles == 1 || c->columns == 8) &&
-           c->prearranged_a >= PREARRANGED && c->prearranged_a <= ARRANGED_IN_BLOCKS &&
+           c->prearranged_a >= PREARRANGED && c->prearranged_a <= COMBINED_LAST &&
            (c->prearranged_a == PREARRANGED || c->stages > 0) &&
            (!matmul_by_wgmma(c) || is_valid_wgmma(c)) && is_flag(c->scale_weights) &&
            c->per_sm >= 0 && c->per_sm <= PER_SM_MAX && is_flag(c->zeros_by_mma) &&
@@ -590,7 +594,8 @@ static bool is_valid(const MatmulConfig *c)
 /* Returns true where packed weights are whole iterations of whole tiles. */
 static bool are_whole_tiles(const MatmulSpec *spec, const MatmulConfig *c)
 {
-    return matmul_slices(spec) % iteration_blocks(c) == 0 && padded_rows(spec) % tile_rows(c) == 0;
+    int64_t rows = matmul_combines(c) ? matmul_choices(spec, c) : 1;
+    return matmul_slices(spec) * rows % iteration_blocks(c) == 0 && padded_rows(spec) % tile_rows(c) == 0;
 }
 
 bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,

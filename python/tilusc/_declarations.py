@@ -610,6 +610,7 @@ class tilus_matmul_problem(ctypes.Structure):
         ("product", c_char_p),
         ("prologue", c_int),
         ("eps", c_double),
+        ("early_routing", c_bool),
     ]
 
 

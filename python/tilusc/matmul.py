@@ -80,6 +80,7 @@ class Problem(ProblemText):
     prologue: str = "none"
     eps: float = 0.0
     gated: bool = False
+    early_routing: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

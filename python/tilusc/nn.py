@@ -306,7 +306,7 @@ def experts_problems(gate_up: Problem) -> dict:
         raise ArgumentError(_APART)
     return {"gate_up": dataclasses.replace(gate_up, residual=False),
             "down": dataclasses.replace(gate_up, n=gate_up.k, k=gate_up.columns, function="none", gated=False,
-                                        gather=False, combine=True)}
+                                        gather=False, combine=True, early_routing=True)}
 
 
 def sort_experts(chosen: torch.Tensor, experts: int) -> Tuple[torch.Tensor, torch.Tensor]:

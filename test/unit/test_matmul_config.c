@@ -654,7 +654,7 @@ static size_t compiled_shared_bytes(const MatmulSpec *s, const MatmulConfig *c,
 {
     char parameters[MATMUL_TEXT_MAX];
     matmul_parameters(s, c, program, parameters);
-    tilus_define defines[32];
+    tilus_define defines[40];
     size_t size, count = split_defines(parameters, defines, COUNT(defines));
     char message[256];
     void *bytes;
@@ -754,6 +754,20 @@ static void test_shared_bytes(void **state)
          {32, 8, 1, 1, 2, 8, 8, 3, 0, 1, 0, 1}},
         {{.weights = "u3", .n = 64, .k = 512, .group = 64, .product = "f8e4m3", .gated = true},
          {64, 4, 1, 1, 5, 8, 8, 3, 0, 1, 0, 1}},
+        {{.weights = "u4", .n = 64, .k = 768, .group = 128, .experts = 128, .top = 8, .combine = true},
+         {32, 1, 8, 1, 3, 1, 1, 6, 0, 1, 0, 0}},
+        {{.weights = "i5", .n = 64, .k = 1024, .group = 32, .zeros = TILUS_ZEROS_FLOAT, .experts = 1024, .top = 3,
+          .combine = true, .gather = true, .residual = true, .bias = true},
+         {128, 1, 2, 1, 4, 1, 1, 5, 0, 1, 0, 0}},
+        {{.weights = "f4e2m1", .n = 64, .k = 512, .group = 16, .scales = "f8e4m3", .experts = 32, .top = 8,
+          .combine = true, .early_routing = true},
+         {64, 1, 4, 1, 1, 1, 1, 8, 1, 1, 0, 0}},
+        {{.weights = "u4", .n = 64, .k = 512, .group = 64, .zeros = TILUS_ZEROS_INTEGER, .experts = 8, .top = 4,
+          .combine = true}, {64, 1, 4, 1, 2, 1, 1, 6, 0, 1, 0, 0}},
+        {{.weights = "i4", .n = 64, .k = 2048, .group = 128, .experts = 256, .top = 8, .combine = true},
+         {32, 1, 8, 1, 2, 1, 1, 5, 0, 1, 0, 0}},
+        {{.weights = "u1", .n = 64, .k = 128, .group = 128, .experts = 1024, .top = 1, .combine = true},
+         {32, 1, 2, 1, 1, 1, 1, 5, 0, 1, 0, 0}},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
         MatmulSpec s = spec_of(cases[i].problem);

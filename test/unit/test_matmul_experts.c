@@ -16,7 +16,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-enum { EXPERTS_MOST = 40 };
+enum { EXPERTS_MOST = 128 };
 
 /* ---- numbers ----------------------------------------------------------------------- */
 
@@ -66,14 +66,15 @@ static uint64_t place(const void *bytes, size_t size)
 /* ---- cases --------------------------------------------------------------------------- */
 
 /* Products are computed as the plan chooses, or by mma in blocks that share tiles. */
-enum { CHOSEN = 0, SHARED = -1, FEW = -2 };
+enum { CHOSEN = 0, SHARED = -1, FEW = -2, COMBINED = -3 };
 
 /* Rows 0 to `before` - 1 and the last `behind` are no expert's. */
 typedef struct Case {
     tilus_matmul_problem problem;
     int32_t before, behind, rows[EXPERTS_MOST];
     double scale;               /* of codes */
-    int how;                    /* CHOSEN, SHARED, FEW: in blocks, or tiles of 8 rows, by wgmma */
+    int how;                    /* CHOSEN, SHARED, FEW: in blocks, COMBINED there, or tiles of 8 rows, by
+                                   wgmma */
 } Case;
 
 typedef struct Operands {
@@ -201,6 +202,7 @@ static void use_wgmma(tilus_matmul_plan *plan, int64_t m, int tiles, bool scale_
  * wide n there are more tiles than blocks, which share them. */
 static void share_tiles(tilus_matmul_plan *plan, int64_t m)
 {
+    enum { BLOCKS = 4, SHARED_BYTES = 50000 };  /* as @matmul_experts has them */
     Choice *choice = (Choice *)plan_choice(plan, m);
     MatmulConfig config = {.rows = plan->packed.rows, .warps_n = 1, .warps_k = 1,
                            .stage_k_tiles = 1, .stages = 2, .columns = 8, .tiles = 1,
@@ -209,7 +211,10 @@ static void share_tiles(tilus_matmul_plan *plan, int64_t m)
     *choice = (Choice){.config = config,
                        .prepare = find_kernel(plan, &config, MATMUL_PREPARE_EXPERTS),
                        .product = find_kernel(plan, &config, MATMUL_PRODUCT_EXPERTS)};
-    assert_true(product_of(plan, choice, m).blocks < plan->spec.n / config.rows);
+    plan->device.multiprocessors = BLOCKS;
+    int64_t blocks = product_of(plan, choice, m).blocks, tiles = plan->spec.n / config.rows;
+    assert_true(blocks == BLOCKS && tiles == BLOCKS + 1);
+    assert_true((BLOCKS - 1) * plan->packed.slices * (int64_t)plan->packed.block > BLOCKS * SHARED_BYTES);
 }
 
 static Operands make_operands(const Case *c)
@@ -224,6 +229,8 @@ static Operands make_operands(const Case *c)
         share_tiles(o.plan, o.m);
     else if (c->how == FEW)
         assert_true(matmul_arranges_in_blocks(&plan_choice(o.plan, o.m)->config));
+    else if (c->how == COMBINED)
+        assert_true(matmul_combines(&plan_choice(o.plan, o.m)->config));
     else if (c->how != CHOSEN)
         use_wgmma(o.plan, o.m, c->how, p->group < 128 || c->how > 16);
     o.results = p->combine ? o.m / o.top : o.m;
@@ -414,6 +421,77 @@ static void arranges_few_rows_in_blocks(void **state)
         check_product(&cases[i]);
 }
 
+/* Few tokens, whose rows the product combines: in clusters of 1 to 8 blocks, some of which have rows that no expert
+ * has, all of a token's rows, or rows of one expert. */
+static void combines_few_rows_in_blocks(void **state)
+{
+    (void)state;
+    const Case cases[] = {
+        {{.weights = "u4", .n = 72, .k = 768, .group = 128, .experts = 40, .top = 8, .combine = true},
+         0, 0, {[3] = 1, [17] = 1, [18] = 2, [22] = 1, [23] = 1, [38] = 1, [39] = 1}, 15, COMBINED},
+        {{.weights = "u4", .n = 72, .k = 768, .group = 128, .experts = 40, .top = 8, .combine = true,
+          .zeros = TILUS_ZEROS_INTEGER, .bias = true, .residual = true, .early_routing = true},
+         1, 2, {[0] = 2, [17] = 1, [31] = 1, [32] = 1}, 15, COMBINED},
+        {{.weights = "f4e2m1", .activations = "bf16", .scales = "bf16", .n = 64, .k = 1024, .group = 32,
+          .experts = 4, .top = 6, .gather = true, .combine = true, .residual = true, .bias = true},
+         0, 0, {1, 5, 0}, 15, COMBINED},
+        {{.weights = "f4e2m1", .scales = "f8e4m3", .n = 70, .k = 512, .group = 16, .experts = 8, .top = 4,
+          .combine = true, .bias = true, .result = "f32"}, 0, 0, {0, 1, 0, 2, 0, 0, 0, 1}, 15, COMBINED},
+        {{.weights = "i5", .n = 41, .k = 200, .group = 64, .experts = 5, .top = 1, .combine = true},
+         0, 0, {[4] = 1}, 15, COMBINED},
+        {{.weights = "u3", .n = 64, .k = 640, .group = 128, .experts = 7, .top = 3, .combine = true,
+          .zeros = TILUS_ZEROS_FLOAT}, 0, 1, {1, 0, 0, 0, 0, 0, 1}, 7, COMBINED},
+        {{.weights = "u4", .n = 40, .k = 256, .group = 128, .experts = 128, .top = 8, .combine = true,
+          .residual = true}, 0, 0, {[0] = 3, [5] = 4, [6] = 1, [30] = 8, [31] = 9, [32] = 3, [39] = 4}, 15, COMBINED},
+        {{.weights = "u1", .n = 4200, .k = 128, .group = 128, .experts = 3, .top = 2, .combine = true,
+          .n_tile = 128}, 0, 0, {0, 1, 1}, 1, COMBINED},
+        {{.weights = "u8", .n = 8, .k = 128, .group = 128, .experts = 32, .top = 32, .combine = true},
+         0, 0, {[31] = 32}, 255, COMBINED},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        check_product(&cases[i]);
+}
+
+/* Where rows of a token are combined: as many blocks as keep a multiprocessor busy share them, and what comes behind a
+ * sum, or needs another order of sums, is not combined in the product. */
+static void combines_where_it_can(void **state)
+{
+    (void)state;
+    const struct {
+        tilus_matmul_problem problem;
+        int64_t rows;
+        int splits, per_sm;         /* splits 0: a launch of its own combines */
+    } cases[] = {
+        {{.n = 2048, .k = 768, .group = 128, .experts = 128, .top = 8}, 8, 2, 1},
+        {{.n = 2048, .k = 768, .group = 128, .experts = 128, .top = 8}, 16, 1, 1},
+        {{.n = 2048, .k = 768, .group = 128, .experts = 128, .top = 8}, 24, 1, 2},
+        {{.n = 2048, .k = 768, .group = 128, .experts = 128, .top = 8}, 64, 0, 0},
+        {{.n = 2048, .k = 768, .group = 128, .experts = 64, .top = 8}, 32, 0, 0},
+        {{.n = 7168, .k = 2048, .group = 128, .experts = 256, .top = 8, .n_tile = 64}, 8, 1, 1},
+        {{.n = 7168, .k = 2048, .group = 128, .experts = 256, .top = 8, .n_tile = 64}, 32, 0, 0},
+        {{.n = 4096, .k = 14336, .group = 128, .experts = 8, .top = 2, .n_tile = 64}, 2, 2, 1},
+        {{.n = 2048, .k = 768, .experts = 128, .top = 8}, 8, 0, 0},
+        {{.n = 2048, .k = 768, .group = 128, .experts = 128, .top = 8, .function = TILUS_EPILOGUE_SILU}, 8, 0, 0},
+        {{.n = 2048, .k = 768, .group = 128, .experts = 128, .top = 8, .batch_invariant = true}, 8, 0, 0},
+        {{.n = 64, .k = 128, .group = 128, .experts = 1024, .top = 33}, 33, 0, 0},
+    };
+    const MatmulDevice device = matmul_device("NVIDIA H200", 90, 132, 232448);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        tilus_matmul_problem problem = cases[i].problem;
+        problem.struct_size = sizeof problem;
+        problem.weights = "u4";
+        problem.combine = true;
+        tilus_matmul_plan *plan;
+        assert_ok(plan_create_absent(matmul, &problem, &device, &plan));
+        const Choice *c = plan_choice(plan, cases[i].rows);
+        int splits = matmul_combines(&c->config) ? matmul_splits(&c->config) : 0;
+        if (splits != cases[i].splits || (splits && c->config.per_sm != cases[i].per_sm))
+            fail_msg("case %zu: %d blocks share a token, %d a multiprocessor", i, splits, c->config.per_sm);
+        assert_true(!c->combine == (splits > 0));
+        tilus_matmul_plan_free(plan);
+    }
+}
+
 /* Rows that may well have the same expert are tiles together. */
 static void shares_experts_of_many_rows(void **state)
 {
@@ -454,8 +532,8 @@ static void leaves_rows_of_nobody(void **state)
 static void shares_out_iterations(void **state)
 {
     (void)state;
-    check_product(&(Case){{.weights = "u4", .n = 4480, .k = 256, .group = 128, .n_tile = 32,
-                           .experts = 2}, 0, 0, {5, 0}, 15, SHARED});
+    check_product(&(Case){{.weights = "u8", .n = 160, .k = 4096, .group = 128, .n_tile = 32,
+                           .experts = 2}, 0, 0, {5, 0}, 255, SHARED});
 }
 
 /* As many rows as a call may have, each a token of its own: more than a grid has along y. */
@@ -582,6 +660,11 @@ static void describes_experts(void **state)
     assert_non_null(strstr(kernels, "\tcombine\t"));
     assert_null(strstr(kernels, "\tmatmul\t"));
     tilus_free(text);
+    text = tilus_matmul_describe(plan, 8);
+    assert_non_null(strstr(text, ", rows of a token combined in blocks; "));
+    assert_null(strstr(text, ", combine-"));
+    assert_non_null(strstr(kernels, " TOP=8 SPLITS=8 CHOICES=1 EARLY=0\n"));
+    tilus_free(text);
     tilus_free(kernels);
     tilus_matmul_plan_free(plan);
 }
@@ -612,6 +695,8 @@ static void refuses_problems(void **state)
                    "scatter and combine are both given");
     refuse_problem((tilus_matmul_problem){.multiply = true}, "multiply is given, but residual is not");
     refuse_problem((tilus_matmul_problem){.reserved = {7}}, "reserved[0] is 7, not 0");
+    refuse_problem((tilus_matmul_problem){.experts = 2, .gather = true, .early_routing = true},
+                   "early_routing is given, but combine is not");
     refuse_problem((tilus_matmul_problem){.experts = 2, .residual = true, .multiply = true,
                                           .combine = true}, "multiply is given, but combine is, too");
     refuse_problem((tilus_matmul_problem){.experts = 2, .n = 1 << 20, .k = 1 << 15},
@@ -664,6 +749,8 @@ int main(void)
         cmocka_unit_test(shares_experts_of_many_rows),
         cmocka_unit_test(leaves_rows_of_nobody),
         cmocka_unit_test(combines_rows_of_tokens),
+        cmocka_unit_test(combines_few_rows_in_blocks),
+        cmocka_unit_test(combines_where_it_can),
         cmocka_unit_test(combines_the_most_tokens),
         cmocka_unit_test(shares_out_iterations),
         cmocka_unit_test(multiplies_many_rows),

@@ -156,6 +156,8 @@ static int parse_and_run(Settings *s, int argc, char **argv)
         {"scatter", NULL, "experts: C has its rows where ids say", OPTION_FLAG, &s->scatter, NULL},
         {"combine", NULL, "experts: C has weighted sums of the rows of tokens", OPTION_FLAG,
          &s->combine, NULL},
+        {"early-routing", NULL, "experts, combine: what tells rows of experts is older than the launch in front",
+         OPTION_FLAG, &s->early_routing, NULL},
         {"batch-invariant", NULL, "rows of C have the same bits in any batch", OPTION_FLAG,
          &s->batch_invariant, NULL},
         {"wide-range", NULL, "A of f16 may have values from 8188 on", OPTION_FLAG, &s->wide_range,

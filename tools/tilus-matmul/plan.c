@@ -62,7 +62,7 @@ tilus_matmul_problem problem_of(const Settings *s, int64_t n, int64_t k)
         .activations = s->activations, .scales = s->scales, .result = s->result, .n = n, .k = k,
         .group = s->group, .zeros = (tilus_zeros)s->zeros, .n_tile = s->n_tile,
         .experts = s->experts, .top = s->top, .gather = s->gather, .scatter = s->scatter,
-        .combine = s->combine, .batch_invariant = s->batch_invariant,
+        .combine = s->combine, .early_routing = s->early_routing, .batch_invariant = s->batch_invariant,
         .wide_range = s->wide_range, .product = s->product,
         .function = (tilus_epilogue)s->function, .gated = s->gated};
 }

@@ -30,7 +30,7 @@ typedef struct Settings {
     double tolerance;
     int engine;                 /* ENGINE_ */
     unsigned experts, top;
-    bool gather, scatter, combine, batch_invariant, wide_range, gated;
+    bool gather, scatter, combine, early_routing, batch_invariant, wide_range, gated;
     bool no_cubin, list;
     int64_t m[SIZES_MAX];       /* of `sizes` */
     size_t m_count;
