@@ -492,6 +492,28 @@ static void combines_where_it_can(void **state)
     }
 }
 
+/* Where each of three blocks of a multiprocessor has a few tiles, they are small. */
+static void spreads_few_tiles(void **state)
+{
+    (void)state;
+    const struct {
+        int64_t n, rows;
+        bool small;
+    } cases[] = {{1536, 8, true}, {1536, 32, true}, {1536, 64, false}, {5760, 8, true}, {5760, 16, false}, {64, 8, false}};
+    const MatmulDevice device = matmul_device("NVIDIA H200", 90, 132, 232448);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const tilus_matmul_problem problem = {
+            .struct_size = sizeof problem, .weights = "u4", .n = cases[i].n, .k = 2048, .group = 128,
+            .experts = 1024, .top = 8, .n_tile = 32, .gather = true};
+        tilus_matmul_plan *plan;
+        assert_ok(plan_create_absent(matmul, &problem, &device, &plan));
+        const MatmulConfig *c = &plan_choice(plan, cases[i].rows)->config;
+        if ((c->per_sm == 3) != cases[i].small)
+            fail_msg("case %zu: %d blocks a multiprocessor", i, c->per_sm);
+        tilus_matmul_plan_free(plan);
+    }
+}
+
 /* Rows that may well have the same expert are tiles together. */
 static void shares_experts_of_many_rows(void **state)
 {
@@ -751,6 +773,7 @@ int main(void)
         cmocka_unit_test(combines_rows_of_tokens),
         cmocka_unit_test(combines_few_rows_in_blocks),
         cmocka_unit_test(combines_where_it_can),
+        cmocka_unit_test(spreads_few_tiles),
         cmocka_unit_test(combines_the_most_tokens),
         cmocka_unit_test(shares_out_iterations),
         cmocka_unit_test(multiplies_many_rows),
