@@ -77,6 +77,29 @@ def router(room, tokens, experts, top, norm):
         {"offsets": ("i", offsets), "ids": ("i", ids), "route": ("f", route)})
 
 
+def sigmoid_router(room, tokens, experts, groups, top_groups, best, top, norm, scale):
+    """As DeepSeek-V3 routes: a bias for the choice alone, from the groups whose best experts have the greatest sums."""
+    scores = [random.gauss(0, 2) for _ in range(tokens * experts)]
+    scores = [struct.unpack("<f", struct.pack("<f", s))[0] for s in scores]
+    bias = [half(random.gauss(0, 0.3)) for _ in range(experts)]
+    size, route, chosen = experts // groups, [], [[] for _ in range(experts)]
+    for t in range(tokens):
+        value = [1 / (1 + math.exp(-s)) for s in scores[t * experts:][:experts]]
+        ranked = [v + b for v, b in zip(value, bias)]
+        sums = [sum(sorted(ranked[g * size:][:size], reverse=True)[:best]) for g in range(groups)]
+        kept = sorted(range(groups), key=lambda g: -sums[g])[:top_groups]
+        found = sorted((e for e in range(experts) if e // size in kept), key=lambda e: -ranked[e])[:top]
+        total = sum(value[e] for e in found) if norm else 1
+        route += [value[e] / total * scale for e in found]
+        for choice, e in enumerate(found):
+            chosen[e].append(t * top + choice)
+    run("router", {"S": "f32", "T": room, "E": experts, "TOP": top, "NORM": norm, "SIGMOID": 1, "BIAS": 1, "GROUPS": groups,
+                   "TOP_GROUPS": top_groups, "BEST": best, "SCALE": scale}, {"tokens": tokens},
+        {"scores": ("f", scores), "bias": ("f", bias)},
+        {"offsets": ("i", [sum(map(len, chosen[:e])) for e in range(experts + 1)]), "ids": ("i", sum(chosen, [])),
+         "route": ("f", route)})
+
+
 def clear_scores(h, weight, k, experts, top):
     """Returns the scores of a row, or None where rounding might change what is chosen."""
     scores = [sum(a * b for a, b in zip(h, weight[e * k:])) for e in range(experts)]
@@ -179,6 +202,9 @@ def main():
     attention(2, 20, 88, 32, False, 2, 2)
     attention(1, 20, 10, 32, True, 0, 1)        # rows that see nothing
     mamba2(1, 70, 3, 1, 64, 64, 32)             # a B for each head
+    sigmoid_router(4, 3, 256, 8, 4, 2, 8, 1, 2.5)
+    sigmoid_router(16, 16, 160, 8, 3, 1, 6, 0, 1.0)
+    sigmoid_router(1, 1, 384, 1, 1, 2, 8, 1, 1.5)
 
 
 main()
