@@ -228,6 +228,8 @@ def test_fields_of_other_types_are_named():
         with pytest.raises(tilusc.ArgumentError, match=why):
             plan(Problem(**{**dict(weights="u4", n=64, k=256), **fields}), "cpu")
     assert plan(Problem("u4", np.int64(64), np.int32(256)), "h200") is plan(Problem("u4", 64, 256), "h200")
+    made = Problem(np.str_("u4"), 64, 256, bias=np.int8(1), eps=np.float64(1e-5))     # go to a process without NumPy
+    assert {type(value) for value in dataclasses.asdict(made).values()} == {str, int, float, bool}
 
 
 def test_plans_are_found_again():
