@@ -188,6 +188,12 @@ def experts_rows(problem: Problem, a: Any, ids: Any) -> Tuple[int, int, int]:
     return m, rows, m // top if problem.combine else m
 
 
+def bias_shape(problem: Problem, bias: Any) -> Tuple[int, ...]:
+    """Returns the shape that a bias of experts must have: [experts, n], or these flat."""
+    flat = len(getattr(bias, "shape", ())) == 1
+    return (problem.experts * problem.n,) if flat else (problem.experts, problem.n)
+
+
 def _rows(m: Any) -> int:
     if integer("m", m) < 0:
         raise ArgumentError(f"m = {m}, not a number of rows")
