@@ -427,6 +427,10 @@ class Checkpoint(Case):
         with self.assertRaisesRegex(ValueError, "0 to 95"):
             Job(source, self.path("v"), scheme, Activations([[96]])).run()
         self.refused("no matrix", Job, source, self.path("v"), scheme, None, ["re:.*proj"])
+        rotated = {"config_groups": {"v": {"type": "hadamard", "apply": [{"targets": ["Linear"], "location": "input"}]}}}
+        with open(os.path.join(source, "config.json"), "w") as out:
+            json.dump({**SIZES, "quantization_config": {"transform_config": rotated}}, out)
+        self.refused("rotates activations, at input", Job, source, self.path("v"), scheme)
 
     def test_command(self):
         source = self.make()

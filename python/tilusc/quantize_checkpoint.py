@@ -21,6 +21,7 @@ import numpy as np
 
 from . import formats
 from .formats import FormatError, QuantizedWeight
+from .formats.compressed_tensors import why_transformed
 from .formats.files import read_json
 from .formats.layer import check_pattern, matches
 from .formats.model import SafetensorsModel
@@ -71,6 +72,9 @@ class Job:
         self.model = formats.open(source)
         if not isinstance(self.model, SafetensorsModel) or self.model.format != "plain":
             raise FormatError(self.model.path, None, "format", self.model.format, "safetensors of floats")
+        reason = why_transformed(self.model.config)
+        if reason:
+            raise FormatError(self.model.path, None, reason)
         self.store = self.model.store
         self.chosen = [x for x in self.store.tensors if self._is_chosen(x)]
         if not self.chosen:

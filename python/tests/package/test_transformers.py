@@ -295,6 +295,21 @@ def test_other_quantizations_are_refused(floats, tmp_path):
         config_for(tmp_path)
 
 
+def test_rotations_are_refused(floats, tmp_path):
+    """Their logits were those of weights that are rotated alone."""
+    Job(str(floats), str(tmp_path), Scheme("i8", 64)).run()
+    config = json.loads((tmp_path / "config.json").read_text())
+    places = [{"targets": ["re:.*up_proj$"], "location": place} for place in ("weight_input", "input")]
+    for applied in (places[:1], places):
+        transforms = {"config_groups": {"v": {"type": "hadamard", "apply": applied}}}
+        config["quantization_config"]["transform_config"] = transforms
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        if applied is not places:
+            assert config_for(tmp_path).quantization_config["quant_method"] == "tilus"
+    with pytest.raises(tilusc.ArgumentError, match="the checkpoint's transform_config rotates activations, at input"):
+        config_for(tmp_path)
+
+
 def test_f32_becomes_bf16(floats):
     model = load(floats, dtype=torch.float32, quantization_config=TilusConfig("u8"))
     assert model.dtype is torch.bfloat16 and near(logits(model), logits(load(floats)), 0.05)
