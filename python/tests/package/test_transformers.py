@@ -286,6 +286,8 @@ def test_configurations():
     for wrong in ({"weights": "u9"}, {"group": 40}, {"zeros": "none"}, {"version": 2}, {"quant_method": "gptq"}):
         with pytest.raises(ValueError):
             TilusConfig(**wrong)
+    with pytest.raises(ValueError, match=r"'\(' is no pattern"):
+        TilusConfig(ignore=["lm_head", "re:("])
 
 
 def test_other_quantizations_are_refused(floats, tmp_path):
