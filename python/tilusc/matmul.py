@@ -351,7 +351,7 @@ class Plan:
         return out
 
     def check(self, packed: Any) -> None:
-        """Raises where packed weights, an array of any kind, are not of this plan: what differs, with both values.
+        """Raises where packed weights, bytes or an array of any kind, are not of this plan: what differs, with both values.
         Of a tensor on a GPU it reads the identity, the last 256 bytes, and waits for them. Experts lie one behind the
         other, and each is checked."""
         import numpy as np
@@ -366,7 +366,7 @@ class Plan:
             tails = packed[:size * count].view(count, size)[:, -c.TILUS_MATMUL_IDENTITY:].cpu().numpy()
         else:
             from ._cpu_matmul import gathered
-            packed = gathered(packed)
+            packed = np.frombuffer(packed, np.uint8) if isinstance(packed, (bytes, bytearray)) else gathered(packed)
             array = described("packed", packed)
             if array.device is not None or not array.contiguous:
                 raise ArgumentError("packed is neither a tensor nor contiguous in host memory")

@@ -66,7 +66,8 @@ def test_product(problem):
     q, p = quantize(w, problem), plan(problem, "cpu")
     packed = p.pack(*q)
     assert packed.nbytes == p.packed_size
-    p.check(packed)
+    for given in (packed, packed.tobytes(), bytearray(packed)):
+        p.check(given)
     random, added = np.random.default_rng(0), {}
     exact = a.astype(np.float64) @ dequantize(q, problem).T
     if problem.bias:
@@ -298,7 +299,8 @@ def test_mistakes_are_named():
             (lambda: quantize([[1.0]], problem), "values: list is no array"),
             (lambda: p.pack([0], q.scales, q.zeros), "codes: list is no array"),
             (lambda: p.pack(q.codes, q.scales, 7), "zeros: int is no array"),
-            (lambda: p.check(b"x"), "packed: bytes is no array"), (lambda: p.shard(5, p), "packed: int is no array"),
+            (lambda: p.check([0]), "packed: list is no array"), (lambda: p.check(b"x"), "1 bytes"),
+            (lambda: p.check(packed.tobytes()[:-1]), "identity"), (lambda: p.shard(5, p), "packed: int is no array"),
             (lambda: quantize(w.T, problem), "shape"), (lambda: quantize(w, problem, range="some"), "minmax, absmax")):
         if text is None:
             call()
