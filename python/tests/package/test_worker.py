@@ -19,11 +19,11 @@ tilusc.interpret(text, None, 7)
 SHADOWED = ("contextlib", "ctypes", "importlib", "pickle", "sitecustomize", "struct", "tilusc", "typing")
 
 
-def run(folder, script, flags=(), **environment):
+def run(folder, script, **environment):
     """Runs a script that lies in a folder, there; returns its output."""
     path = folder / "script.py"
     path.write_text(script)
-    done = subprocess.run([sys.executable, *flags, str(path)], cwd=folder, capture_output=True, text=True,
+    done = subprocess.run([sys.executable, str(path)], cwd=folder, capture_output=True, text=True,
                           env={**os.environ, **environment})
     assert done.returncode == 0, done.stderr
     return done.stdout
