@@ -285,6 +285,17 @@ static bool check_paths(const tilus_child_source *s, Report why)
     return true;
 }
 
+/* Clears the places of a result. Returns false, after a report, where one of them is NULL. */
+static bool check_places(void **bytes, size_t *size, Report why)
+{
+    if (bytes)
+        *bytes = NULL;
+    if (size)
+        *size = 0;
+    return (bytes || report_fault(why, "bytes is NULL")) &&
+           (size || report_fault(why, "size is NULL"));
+}
+
 /* Copies the caller's structs; false after a report. */
 static bool read_structs(Call *c, const tilus_child_options *options,
                          const tilus_child_source *source)
@@ -305,9 +316,8 @@ tilus_status tilus_child_compile(const tilus_child_options *options,
     Call c = {0};
     char *text;
     tilus_status status = TILUS_ERROR_ARGUMENT;
-    *bytes = NULL;
-    *size = 0;
-    if (read_structs(&c, options, source))
+    if (check_places(bytes, size, (Report){c.report, sizeof c.report}) &&
+        read_structs(&c, options, source))
         status = run_call(&c, bytes, size, &text);
     else
         text = join_texts(&c, &(ChildOutput){0});
@@ -328,19 +338,26 @@ static const char *first_error(const char *text)
     return found ? found : text;
 }
 
-/* Compiles a program of a template that the compiler has built in. */
-static tilus_status compile_template(const char *template, const tilus_child_options *options,
+/* Tells whether a program of a template is named, and its target; false after a report. */
+static bool check_names(const tilus_child_source *s, Report why)
+{
+    return (s->program || report_fault(why, "program is NULL")) &&
+           (s->target || report_fault(why, "target is NULL"));
+}
+
+/* Compiles a program of a library's template, which the compiler has built in. */
+static tilus_status compile_template(const char *library, const tilus_child_options *options,
                                      const tilus_child_source *source, void **bytes, size_t *size,
                                      char *message, size_t message_size)
 {
-    Call c = {.template = template};
+    Call c = {.source = *source};
     char *text = NULL;
     tilus_status status = TILUS_ERROR_ARGUMENT;
-    *bytes = NULL;
-    *size = 0;
-    if (SIZED_COPY(tilus_child_options, &c.options, options, "options",
-                   ((Report){message, message_size}))) {
-        c.source = *source;
+    message_size = message ? message_size : 0;
+    const Report why = {message, message_size};
+    if (check_places(bytes, size, why) && check_names(source, why) &&
+        SIZED_COPY(tilus_child_options, &c.options, options, "options", why)) {
+        c.template = template_of(library, source->program);
         status = run_call(&c, bytes, size, &text);
         if (status != TILUS_OK) {
             const char *error = first_error(text ? text : "out of memory");
@@ -367,6 +384,5 @@ tilus_status tilus_attention_compile_in_child(void *data, const char *program,
 {
     const tilus_child_source source = {.program = program, .parameters = parameters,
                                        .target = target};
-    return compile_template(template_of("attention", program), data, &source, bytes, size,
-                            message, message_size);
+    return compile_template("attention", data, &source, bytes, size, message, message_size);
 }

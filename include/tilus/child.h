@@ -5,7 +5,8 @@
  * left open, and no signal is raised or handled here. A child inherits the environment and the
  * working directory, but no open file, and is a process group of its own. It may be used beside
  * a driver: posix_spawn shares nothing of it. Pointers are not NULL unless a comment says that they
- * may be. */
+ * may be. Where the place of a result, a struct, a program's name or a target is NULL nevertheless,
+ * functions return TILUS_ERROR_ARGUMENT. */
 #ifndef TILUS_CHILD_H
 #define TILUS_CHILD_H
 
@@ -50,7 +51,8 @@ typedef struct tilus_child_source {
  *
  *     TILUS_ERROR_PROGRAM     the text is wrong or cannot be read, or there is no such program,
  *                             parameter or target
- *     TILUS_ERROR_ARGUMENT    a struct, or the form of the parameters, is wrong
+ *     TILUS_ERROR_ARGUMENT    a struct, or the form of the parameters, is wrong, or `bytes` or
+ *                             `size` is NULL
  *     TILUS_ERROR_CHILD       the child could not be started, crashed, was ended after its time, or
  *                             wrote no artefact; the signal or the reason is named
  *     TILUS_ERROR_MEMORY      host memory ran out here */
@@ -60,7 +62,8 @@ TILUS_API tilus_status tilus_child_compile(const tilus_child_options *options,
 
 /* A tilus_matmul_compiler (tilus/matmul.h): compiles a program of the template of matrix products
  * as tilus_matmul_compile does, with the text that tilus-llc has built in. `data` is a const
- * tilus_child_options *, or NULL. message[0..message_size) gets the first error. */
+ * tilus_child_options *, or NULL, and so may `parameters` be: none. message[0..message_size), where
+ * `message` is not NULL, gets the first error. */
 TILUS_API tilus_status tilus_compile_in_child(void *data, const char *program,
                                               const char *parameters, const char *target,
                                               void **bytes, size_t *size, char *message,

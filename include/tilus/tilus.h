@@ -578,8 +578,8 @@ TILUS_API const char *tilus_template_text(const char *name, size_t *size);
 /* A tilus_matmul_compiler (tilus/matmul.h): compiles a program of the template of matrix
  * products, kernels/matmul.tilus as this library was built with it, to an artefact without
  * machine code. `cache` is a tilus_cache, or NULL for none. TILUS_ERROR_ARGUMENT where
- * `parameters` are not "NAME=VALUE ..", TILUS_ERROR_PROGRAM where they fit no program;
- * _MEMORY. Thread safe. */
+ * `parameters` are not "NAME=VALUE ..", or a pointer but `cache` and `message` is NULL,
+ * TILUS_ERROR_PROGRAM where they fit no program; _MEMORY. Thread safe. */
 TILUS_API tilus_status tilus_matmul_compile(void *cache, const char *program,
                                             const char *parameters, const char *target,
                                             void **bytes, size_t *size, char *message,

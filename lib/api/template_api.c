@@ -2,6 +2,7 @@
  * products, of big integers and of attention ask for kernels that they do not find. */
 #define _GNU_SOURCE
 #include "api/defines.h"
+#include "support/report.h"
 #include "support/templates.h"
 #include "tilus/tilus.h"
 
@@ -77,17 +78,32 @@ static tilus_status compile_with(tilus_diag *diag, const Template *t, const Requ
     return tilus_jit(diag, t->text, *t->size, &options, bytes, size);
 }
 
-static tilus_status compile(const char *template, const Request *r, void **bytes, size_t *size,
+/* Clears the places of a result. Returns false, after a report, where one of them is NULL, or a word
+ * of the request. */
+static bool check_request(const Request *r, void **bytes, size_t *size, Report why)
+{
+    const char *missing = !bytes ? "bytes" : !size ? "size" : !r->program ? "program"
+                          : !r->parameters ? "parameters" : !r->target ? "target" : NULL;
+    if (bytes)
+        *bytes = NULL;
+    if (size)
+        *size = 0;
+    return !missing || report_fault(why, "%s is NULL", missing);
+}
+
+/* Compiles a program of a template of a library. */
+static tilus_status compile(const char *library, const Request *r, void **bytes, size_t *size,
                             char *message, size_t message_size)
 {
-    const Template *t = find_template(template);
     tilus_define defines[DEFINES_MAX];
     tilus_status status = TILUS_ERROR_MEMORY;
+    message_size = message ? message_size : 0;
+    if (!check_request(r, bytes, size, (Report){message, message_size}))
+        return TILUS_ERROR_ARGUMENT;
+    const Template *t = find_template(template_of(library, r->program));
     char *text = strdup(r->parameters);
     tilus_diag *diag = tilus_diag_new();
     int count = text ? defines_split(text, defines) : 0;
-    *bytes = NULL;
-    *size = 0;
     snprintf(message, message_size, "out of memory");
     if (count < 0) {
         status = TILUS_ERROR_ARGUMENT;
@@ -115,7 +131,7 @@ tilus_status tilus_bigint_compile(void *cache, const char *program, const char *
                                   char *message, size_t message_size)
 {
     const Request request = {cache, program, parameters, target};
-    return compile(template_of("bigint", program), &request, bytes, size, message, message_size);
+    return compile("bigint", &request, bytes, size, message, message_size);
 }
 
 tilus_status tilus_attention_compile(void *cache, const char *program, const char *parameters,
@@ -123,6 +139,5 @@ tilus_status tilus_attention_compile(void *cache, const char *program, const cha
                                      char *message, size_t message_size)
 {
     const Request request = {cache, program, parameters, target};
-    return compile(template_of("attention", program), &request, bytes, size, message,
-                   message_size);
+    return compile("attention", &request, bytes, size, message, message_size);
 }

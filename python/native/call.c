@@ -142,14 +142,30 @@ static bool read_rows(const Product *self, PyObject *a, tilus_matmul_call *call)
     return true;
 }
 
-/* Takes a tensor of `count` elements without gaps where one is wanted, else None. */
-static bool read_added(const Product *self, PyObject *tensor, bool wanted, int sample,
-                       int64_t count, uint64_t *out)
+/* What a tensor must have; 0 dimensions: any, of extent[0] elements. */
+typedef struct Shape {
+    int dimensions;
+    int64_t extent[2];
+} Shape;
+
+static bool has_shape(const Tensor *tensor, Shape shape)
+{
+    if (shape.dimensions == 0)
+        return tensor_count(tensor) == shape.extent[0];
+    bool same = tensor->dimensions == shape.dimensions;
+    for (int i = 0; same && i < shape.dimensions; i++)
+        same = tensor->shape[i] == shape.extent[i];
+    return same;
+}
+
+/* Takes a tensor of a shape without gaps where one is wanted, else None. */
+static bool read_added(const Product *self, PyObject *tensor, bool wanted, int sample, Shape shape,
+                       uint64_t *out)
 {
     Tensor t;
     if (tensor == Py_None || !wanted)
         return tensor == Py_None && !wanted;
-    if (!read_tensor(self, tensor, sample, &t) || tensor_count(&t) != count ||
+    if (!read_tensor(self, tensor, sample, &t) || !has_shape(&t, shape) ||
         !tensor_is_contiguous(&t))
         return false;
     *out = t.address;
@@ -197,8 +213,9 @@ static bool find_checked(Product *self, PyObject *tensor, uint64_t address, Weig
 /* Takes weights whose identity was found right before, and the bias with them. */
 static bool read_weights(Product *self, const Operands *t, tilus_matmul_call *call)
 {
-    if (!read_added(self, t->packed, true, SAMPLE_BYTES, self->packed_bytes, &call->weights) ||
-        !read_added(self, t->bias, self->biased, SAMPLE_C, self->biases, &call->bias))
+    const Shape packed = {0, {self->packed_bytes}}, bias = {1, {self->biases}};
+    if (!read_added(self, t->packed, true, SAMPLE_BYTES, packed, &call->weights) ||
+        !read_added(self, t->bias, self->biased, SAMPLE_C, bias, &call->bias))
         return false;
     Weights *known = place_of(self, call->weights);
     return (known->address == call->weights && refers_to(known->tensor, t->packed)) ||
@@ -298,9 +315,10 @@ static PyObject *read_call(Product *self, PyObject *args, tilus_matmul_call *cal
 {
     Operands t;
     if (!read_operands(args, &t) || !read_rows(self, t.a, call) || !read_weights(self, &t, call) ||
-        !read_added(self, t.residual, self->residual, SAMPLE_C, call->m * self->columns,
-                    &call->residual) ||
-        !read_added(self, t.a_scales, self->scaled, SAMPLE_F32, call->m, &call->a_scales) ||
+        !read_added(self, t.residual, self->residual, SAMPLE_C,
+                    (Shape){2, {call->m, self->columns}}, &call->residual) ||
+        !read_added(self, t.a_scales, self->scaled, SAMPLE_F32, (Shape){0, {call->m}},
+                    &call->a_scales) ||
         !read_stream(self, call, stream))
         return NULL;
     return take_out(self, t.out, call);

@@ -67,12 +67,30 @@ class PackQuantized(Case):
     def test_few_columns_need_the_version(self):
         how = dict(bits=3, group=None, strategy="channel")
         tensors, values = self.tensors(8, 30, 3, 30, gapped)
-        self.check(self.read(tensors, config(version="0.17.0", **how)), values)
+        for version in ("0.17.0", "0.17.2.a20260301", "0.16.0", "0.9.4", "0.6.0"):
+            self.check(self.read(tensors, config(version=version, **how)), values)
+        for version in (None, 0.17, "nightly", ""):
+            self.refused("two layouts", self.read, tensors, config(version=version, **how))
         broken = config(**how)
         del broken["version"]
         self.refused("two layouts", self.read, tensors, broken)
         tensors, values = self.tensors(8, 30, 3, 30, lambda c, b: words_of(pack_bits(c, b)))
-        self.check(self.read(tensors, config(**how)), values)
+        for version in ("0.18.0", "0.20.1", "0.100.0", "1.0"):
+            self.check(self.read(tensors, config(version=version, **how)), values)
+
+    def test_transforms(self):
+        """Those of weights are in the file; of activations none is computed."""
+        tensors, values = self.tensors(8, 32, 4, 32, lambda c, b: words_of(pack_bits(c, b)))
+        scheme = {"type": "hadamard", "apply": [{"targets": ["Linear"], "location": "weight_output"},
+                                                {"targets": ["Linear"], "location": "weight_input", "inverse": True}]}
+        for known in (None, {}, {"config_groups": {}}, {"config_groups": {"u": scheme}}):
+            self.check(self.read(tensors, {**config(), "transform_config": known}), values)
+        for location in ("input", "output", "q_attn", "k_cache", "elsewhere"):
+            online = {**scheme, "apply": [*scheme["apply"], {"targets": ["Linear"], "location": location}]}
+            wrong = {**config(), "transform_config": {"config_groups": {"u": scheme, "v": online}}}
+            self.refused(f"rotates activations, at {location}, which has no", self.read, tensors, wrong)
+        for unknown in (5, {"config_groups": 5}, {"config_groups": {"u": 5}}, {"config_groups": {"u": {"apply": [5]}}}):
+            self.refused("at None", self.read, tensors, {**config(), "transform_config": unknown})
 
     def test_channels(self):
         tensors, values = self.tensors(16, 96, 4, 96, lambda c, b: words_of(pack_bits(c, b)))

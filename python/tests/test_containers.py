@@ -79,7 +79,9 @@ class Safetensors(Case):
             self.refused("no such matrix", model.weight, "z.weight")
         for wrong, text in (({"x.weight": "../a.safetensors"}, "a name without a path"),
                             ({"x.weight": "b.safetensors"}, "as the index says"),
-                            ({"x.weight": "c.safetensors"}, "cannot be opened"), (3, "weight_map")):
+                            ({"x.weight": "c.safetensors"}, "cannot be opened"), (3, "weight_map"),
+                            ({"x.weight": "a\0.safetensors"}, "cannot be opened: embedded null byte"),
+                            ({"x.weight": "\ud800.safetensors"}, "surrogates not allowed")):
             put({"weight_map": wrong})
             self.refused(text, formats.open, self.folder)
 
@@ -88,6 +90,14 @@ class Safetensors(Case):
         for name in ("a.safetensors", "b.safetensors"):
             write_safetensors(self.path(name), {})
         self.refused("a.safetensors, b.safetensors, not one", formats.open, self.folder)
+
+    def test_folders_called_as_files(self):
+        os.mkdir(self.path("model.safetensors"))
+        self.refused("model.safetensors: it is a folder, not a file", formats.open, self.folder)
+        os.rmdir(self.path("model.safetensors"))
+        write_safetensors(self.path("model.safetensors"), {})
+        os.mkdir(self.path("config.json"))
+        self.refused("config.json: it is a folder, not a file", formats.open, self.folder)
 
     def test_places(self):
         write_safetensors(self.path("model.safetensors"), {"x.weight": f32([1, 2], [1, 2])})

@@ -179,6 +179,12 @@ class Fours(Case):
         self.assertEqual(model.tensor("b.weight").tolist(), [1, 2, 3])
         self.refused("quantize them", model.weight("a.weight").to_matmul)
 
+    def test_plain_weights_are_not_padded(self):
+        """Those of 16 columns are one group of 16; values of f32 filled 32 GiB, of f64 there was no table."""
+        for dtype, bits in (("F16", 16), ("BF16", 16), ("F32", 32), ("F64", 64)):
+            weight = self.read({"m.weight": (dtype, [8, 16], bytes(16 * bits))})
+            self.refused("quantize them", weight.to_matmul, pad=True)
+
     def test_matrix_without_rows(self):
         model = self.model({"a.weight": ("F16", [0, 32], b"")})
         self.refused("a.weight: shape is [0, 32], not one with elements", model.weight, "a.weight")

@@ -311,7 +311,14 @@ class Checkpoint(Case):
         job = Job(self.make("other"), self.path("t"), Scheme("i4", 32), layout="tilus")
         self.assertIsNotNone(job.why_own)
         write_safetensors(self.path("x.safetensors"), {"m.weight": ("F16", [2, 80], bytes(320))})
-        self.assertIn("80 columns", Job(self.path("x.safetensors"), self.path("t"), Scheme("i4", 64)).why_own)
+        for group in (64, 128):     # also one with more columns than there are, which compressed-tensors refuses
+            why = Job(self.path("x.safetensors"), self.path("t"), Scheme("i4", group)).why_own
+            self.assertEqual(why, f"groups of {group} do not divide 80 columns")
+        self.assertIsNone(Job(self.path("x.safetensors"), self.path("t"), Scheme("i4", 0)).why_own)
+        Job(self.path("x.safetensors"), self.path("t"), Scheme("i4", 128)).run()
+        plain, made = self.read(self.path("x.safetensors")), self.read(self.path("t"))
+        self.assertEqual((made.format, made.weight("m.weight").group), ("tilus", 80))
+        np.testing.assert_array_equal(made.weight("m.weight").dequantize(), plain.weight("m.weight").dequantize())
 
     def test_types_of_sources(self):
         w = matrix(8, 64)
@@ -387,6 +394,35 @@ class Checkpoint(Case):
             with open(self.path("t/" + name), "rb") as a, open(self.path("u/" + name), "rb") as b:
                 self.assertEqual(a.read(), b.read(), name)
 
+    def test_other_files_are_copied_whole(self):
+        """And without their mode: of read-only ones the same command failed when it was repeated."""
+        source, target = self.make(), self.path("t")
+        job = Job(source, target, Scheme("u4", 32, "integer"))
+        job.run()
+        with open(os.path.join(source, "tokenizer.json"), "wb") as file:
+            file.write(bytes(1 << 17))
+        os.chmod(file.name, 0o444)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limits[1]))
+        try:
+            self.assertRaises(OSError, job.run)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        self.assertFalse(os.path.exists(os.path.join(target, "tokenizer.json")))
+        for _ in range(2):
+            job.run()
+            state = os.stat(os.path.join(target, "tokenizer.json"))
+            self.assertEqual((state.st_size, state.st_mode & 0o200), (1 << 17, 0o200))
+        self.assertEqual([x for x in os.listdir(target) if x.endswith(".part")], [])
+
+    def test_tensor_without_a_module_stays(self):
+        values = np.ones((16, 32), "f2").tobytes()
+        write_safetensors(self.path("x.safetensors"), {x: ("F16", [16, 32], values) for x in ("weight", "m.weight")})
+        job = Job(self.path("x.safetensors"), self.path("t"), Scheme("u4", 32, "integer"))
+        self.assertEqual(job.chosen, ["m.weight"])
+        job.run()
+        self.assertEqual(self.read(self.path("t")).store.bits("weight", ("F16",)).tobytes(), values)
+
     def test_one_writer_at_a_time(self):
         """Two processes wrote to one file, and the second ended because it was gone."""
         job = Job(self.make(), self.path("t"), Scheme("u4", 32, "integer"))
@@ -427,6 +463,10 @@ class Checkpoint(Case):
         with self.assertRaisesRegex(ValueError, "0 to 95"):
             Job(source, self.path("v"), scheme, Activations([[96]])).run()
         self.refused("no matrix", Job, source, self.path("v"), scheme, None, ["re:.*proj"])
+        rotated = {"config_groups": {"v": {"type": "hadamard", "apply": [{"targets": ["Linear"], "location": "input"}]}}}
+        with open(os.path.join(source, "config.json"), "w") as out:
+            json.dump({**SIZES, "quantization_config": {"transform_config": rotated}}, out)
+        self.refused("rotates activations, at input", Job, source, self.path("v"), scheme)
 
     def test_command(self):
         source = self.make()

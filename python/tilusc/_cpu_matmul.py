@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Dict, Optional
+import math
+from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Union
 
 from ._library import rt, tunings, warn_of_cache
 from .arrays import Array, fits, is_tensor
@@ -12,6 +13,7 @@ from .errors import ArgumentError
 if TYPE_CHECKING:
     from .matmul import Plan
 
+Size = Union[int, Tuple[int, ...]]      # of an array: elements, in any shape, or a shape
 _NUMPY = {"f16": "float16", "bf16": "uint16", "f32": "float32"}
 
 
@@ -20,30 +22,30 @@ def multiply(plan: "Plan", a: Any, packed: Any, bias: Any, residual: Any, out: A
     from .matmul import MOST_ROWS
     problem = plan.problem
     check_shape(a)
-    m = 1
-    for extent in a.shape[:-1]:
-        m *= extent
+    m = math.prod(a.shape[:-1])
     if m > MOST_ROWS:
         raise ArgumentError(f"a has {m} rows; the CPU engine takes {MOST_ROWS}")
     shape = tuple(a.shape[:-1]) + (problem.columns,)
-    sent = {"bias": _bytes("bias", bias, problem.result, problem.n, problem.bias),
-            "residual": _bytes("residual", residual, problem.result, m * problem.columns, problem.residual),
+    flat = (m, problem.columns)         # which a residual may be beside an A of other dimensions, too
+    added = flat if getattr(residual, "shape", None) == flat else shape
+    sent = {"bias": _bytes("bias", bias, problem.result, (problem.n,), problem.bias),
+            "residual": _bytes("residual", residual, problem.result, added, problem.residual),
             "a_scales": _bytes("a_scales", a_scales, "f32", m, problem.has_a_scales),
-            "norm": _bytes("norm", norm, problem.activations, problem.k, problem.prologue == "rms_norm")}
+            "norm": _bytes("norm", norm, problem.activations, (problem.k,), problem.prologue == "rms_norm")}
     return _ask(plan, m, a, m, packed, shape, out, sent)
 
 
 def multiply_experts(plan: "Plan", a: Any, packed: Any, offsets: Any, ids: Any, route: Any, bias: Any, residual: Any,
                      out: Any) -> Any:
-    from .matmul import experts_rows
+    from .matmul import bias_shape, experts_rows
     problem = plan.problem
     check_shape(a)
     if ids is not None:
         check_shape(ids, "ids")
     m, rows, results = experts_rows(problem, a, ids)
     needs_ids = problem.gather or problem.scatter or problem.combine
-    sent = {"bias": _bytes("bias", bias, problem.result, problem.experts * problem.n, problem.bias),
-            "residual": _bytes("residual", residual, problem.result, results * problem.columns, problem.residual),
+    sent = {"bias": _bytes("bias", bias, problem.result, bias_shape(problem, bias), problem.bias),
+            "residual": _bytes("residual", residual, problem.result, (results, problem.columns), problem.residual),
             "offsets": _bytes("offsets", offsets, "i32", problem.experts + 1),
             "ids": _bytes("ids", ids, "i32", m, needs_ids),
             "route": _bytes("route", route, "f32", m, problem.combine)}
@@ -71,14 +73,9 @@ def _ask(plan: "Plan", m: int, a: Any, rows: int, packed: Any, shape: tuple, out
     if a.shape[-1] != problem.k:
         raise ArgumentError(f"a has rows of {a.shape[-1]} elements, not {problem.k}")
     given, out = out, _empty(a, shape, problem.result) if out is None else out
-    count = 1
-    for extent in shape:
-        count *= extent
     sent["a"] = _bytes("a", a, problem.activations, rows * problem.k)
     sent["packed"] = _bytes("packed", packed, "u8", plan.packed_size * (problem.experts or 1))
-    result = _described("out", out, problem.result, count)
-    if result.shape != shape:
-        raise ArgumentError(f"out has the shape {list(result.shape)}, not {list(shape)}")
+    result = _described("out", out, problem.result, shape)
     if result.readonly:
         raise ArgumentError("out is a read-only array")
     if problem.experts and given is not None:
@@ -104,13 +101,13 @@ def _empty(like: Any, shape: tuple, dtype: str) -> Any:
     return np.empty(shape, _NUMPY[dtype])
 
 
-def _bytes(name: str, value: Any, dtype: str, count: int, wanted: bool = True) -> Optional[bytes]:
+def _bytes(name: str, value: Any, dtype: str, size: Size, wanted: bool = True) -> Optional[bytes]:
     """Checks an array, whose elements may lie any distance apart, and copies it."""
     if (value is not None) != wanted:
         raise ArgumentError(f"{name} is {'missing' if wanted else 'given'}, but the problem says otherwise")
     if value is None:
         return None
-    array = _described(name, gathered(value), dtype, count)
+    array = _described(name, gathered(value), dtype, size)
     return ctypes.string_at(array.address, array.size)
 
 
@@ -124,14 +121,17 @@ def gathered(value: Any) -> Any:
     return value
 
 
-def _described(name: str, value: Any, dtype: str, count: int) -> Array:
+def _described(name: str, value: Any, dtype: str, size: Size) -> Array:
     from .matmul import described
     array = described(name, value)
     if array.device is not None or not array.contiguous:
         raise ArgumentError(f"{name} is not contiguous in host memory")
     if not fits(array.dtype, dtype):
         raise ArgumentError(f"{name} is of {array.dtype}, not {dtype}")
+    count = size if isinstance(size, int) else math.prod(size)
     elements = array.size * 8 // rt().tilus_type_bits(array.dtype.encode())
     if elements != count:
         raise ArgumentError(f"{name} has {elements} elements, not {count}")
+    if not isinstance(size, int) and array.shape != size:
+        raise ArgumentError(f"{name} has the shape {list(array.shape)}, not {list(size)}")
     return array

@@ -13,6 +13,7 @@ from .errors import ArgumentError
 _READERS = {"str": str, "int": int, "float": float, "bool": lambda value: bool(("0", "1").index(value))}
 _KINDS = {"str": (str, "a text"), "int": (numbers.Integral, "an integer"), "float": (numbers.Real, "a number"),
           "bool": ((bool, numbers.Integral), "True or False")}
+_PLAIN: Dict[str, type] = {"str": str, "int": int, "float": float, "bool": bool}
 _INTEGERS = {ctypes.c_bool, ctypes.c_int, ctypes.c_uint, ctypes.c_int64, ctypes.c_uint64, ctypes.c_size_t}
 _T = TypeVar("_T", bound="ProblemText")
 
@@ -29,8 +30,9 @@ class ProblemText:
                 raise ArgumentError(f"{field.name} is {value!r}, not {spelled}")
             if kind is str and value and not (value.isprintable() and value.split() == [value]):
                 raise ArgumentError(f"{field.name} is {value!r}, not a text without spaces")
-            if kind is numbers.Integral and type(value) is not int:
-                object.__setattr__(self, field.name, int(value))        # of NumPy, say
+            plain = _PLAIN[str(field.type)]
+            if type(value) is not plain and (plain is int or type(value) is not int):
+                object.__setattr__(self, field.name, plain(value))      # of NumPy, say, which the worker process may lack
 
     def __str__(self) -> str:
         return " ".join(f"{f.name}={int(v) if isinstance(v, bool) else v}" for f in dataclasses.fields(self)

@@ -12,7 +12,7 @@ import torch
 
 from . import torch_ops
 from .errors import ArgumentError
-from .formats.compressed_tensors import group_of
+from .formats.compressed_tensors import group_of, why_transformed
 from .formats.gptq import override_of
 from .formats.layer import matches, section
 from .formats.memory import read_module
@@ -78,6 +78,9 @@ def _kind(config: Dict[str, Any]) -> Callable[[Dict[str, Any], str, int, int], E
     method = config.get("quant_method")
     if method not in known:
         raise ArgumentError(f"the checkpoint's quantization is {method!r}, not one of {', '.join(known)}")
+    reason = why_transformed(config)
+    if reason:
+        raise ArgumentError(f"the checkpoint's {reason}")
     return known[method]
 
 

@@ -11,7 +11,7 @@ from ._library import check, sized
 from ._torch_matmul import Runner, _check_added, _stream_of
 from ._workspaces import is_capturing, workspace
 from .errors import ArgumentError
-from .matmul import MOST_ROWS, experts_rows
+from .matmul import MOST_ROWS, bias_shape, experts_rows
 
 if TYPE_CHECKING:
     from .matmul import Plan
@@ -34,7 +34,7 @@ class ExpertsRunner(Runner):
         super().__init__(plan)
         problem = self.problem
         self.needs_ids = problem.gather or problem.scatter or problem.combine
-        self.packed_bytes, self.biases = plan.packed_size * problem.experts, problem.experts * problem.n
+        self.packed_bytes = plan.packed_size * problem.experts
 
     def multiply(self, a: torch.Tensor, packed: torch.Tensor, offsets: torch.Tensor, ids: Optional[torch.Tensor],
                  route: Optional[torch.Tensor], bias: Optional[torch.Tensor], residual: Optional[torch.Tensor],
@@ -48,10 +48,10 @@ class ExpertsRunner(Runner):
             out = torch.empty((results, self.n), dtype=self.result, device=self.place)
         elif tuple(out.shape) != (results, self.n):
             raise ArgumentError(f"out has the shape {list(out.shape)}, not {[results, self.n]}")
-        _check_added("out", out, True, results * self.n, self)
+        _check_added("out", out, True, (results, self.n), self)
         self._check_weights(packed)
-        _check_added("bias", bias, self.problem.bias, self.biases, self)
-        _check_added("residual", residual, self.problem.residual, results * self.n, self)
+        _check_added("bias", bias, self.problem.bias, bias_shape(self.problem, bias), self)
+        _check_added("residual", residual, self.problem.residual, (results, self.n), self)
         self._check_list("offsets", offsets, torch.int32, self.problem.experts + 1, True)
         self._check_list("ids", ids, torch.int32, m, self.needs_ids)
         self._check_list("route", route, torch.float32, m, self.problem.combine)

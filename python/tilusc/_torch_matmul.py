@@ -157,13 +157,19 @@ class Runner:
             raise ArgumentError(f"out has the shape {list(out.shape)}, not {list(shape)}")
         more = () if norm is None else (norm,)
         rows, results = a.reshape(-1, self.k), out.view(-1, self.n)
-        added = None if residual is None else residual.reshape(-1, self.n)
+        added = None if residual is None else self._flattened(residual, shape, rows.shape[0])
         scales = None if a_scales is None else a_scales.reshape(-1)
         for first in range(0, rows.shape[0], MOST_ROWS):
             part = slice(first, first + MOST_ROWS)
             self.product(rows[part], packed, bias, None if added is None else added[part], results[part],
                          None if scales is None else scales[part], *more)
         return out
+
+    def _flattened(self, residual: torch.Tensor, shape: Tuple[int, ...], m: int) -> torch.Tensor:
+        """Returns a residual of C's shape as [m, n], which it may be already."""
+        if residual.shape != shape and residual.shape != (m, self.n):
+            raise ArgumentError(f"residual has the shape {list(residual.shape)}, not {list(shape)}")
+        return residual.reshape(-1, self.n)
 
     def _prepare(self, m: int) -> int:
         self.plan.prepare(m)
@@ -185,7 +191,7 @@ class Runner:
         return address
 
     def _check_bias(self, bias: Optional[torch.Tensor]) -> int:
-        _check_added("bias", bias, self.problem.bias, self.biases, self)
+        _check_added("bias", bias, self.problem.bias, (self.biases,), self)
         return bias.data_ptr()
 
     def _check_a_scales(self, scales: Optional[torch.Tensor], m: int) -> int:
@@ -200,14 +206,14 @@ class Runner:
     def _check_norm(self, norm: Optional[torch.Tensor]) -> int:
         if (norm is not None) != self.normed:
             raise ArgumentError(f"norm is {'missing' if self.normed else 'given'}, but the problem says otherwise")
-        if norm.dtype is not self.activations or norm.numel() != self.k or norm.get_device() != self.device or \
+        if norm.dtype is not self.activations or norm.shape != (self.k,) or norm.get_device() != self.device or \
                 not norm.is_contiguous():
-            raise ArgumentError(f"norm is {norm.numel()} elements of {norm.dtype} on {norm.device}, not {self.k} of"
+            raise ArgumentError(f"norm is {list(norm.shape)} of {norm.dtype} on {norm.device}, not {[self.k]} of"
                                 f" {self.activations} on {self.place}, without gaps")
         return norm.data_ptr()
 
     def _check_residual(self, residual: Optional[torch.Tensor], m: int) -> int:
-        _check_added("residual", residual, self.problem.residual, m * self.n, self)
+        _check_added("residual", residual, self.problem.residual, (m, self.n), self)
         return residual.data_ptr()
 
 
@@ -227,11 +233,10 @@ class _Native:
         self.capturing_address = address_of(cuda().cuStreamIsCapturing)
 
 
-def _check_added(name: str, value: Optional[torch.Tensor], wanted: bool, count: int, runner: Runner) -> None:
+def _check_added(name: str, value: Optional[torch.Tensor], wanted: bool, shape: Tuple[int, ...], runner: Runner) -> None:
     if (value is not None) != wanted:
         raise ArgumentError(f"{name} is {'missing' if wanted else 'given'}, but the problem says otherwise")
-    if value is not None and (value.dtype is not runner.result or value.numel() != count or
+    if value is not None and (value.dtype is not runner.result or value.shape != shape or
                               value.get_device() != runner.device or not value.is_contiguous()):
-        raise ArgumentError(f"{name} is {value.numel()} elements of {value.dtype} on {value.device}, not {count} of"
+        raise ArgumentError(f"{name} is {list(value.shape)} of {value.dtype} on {value.device}, not {list(shape)} of"
                             f" {runner.result} on {runner.place}, without gaps")
-

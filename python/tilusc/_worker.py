@@ -260,11 +260,11 @@ def answer(data: bytes) -> Dict[str, Any]:
         return {"status": "TILUS_ERROR_INTERNAL", "text": f"{type(error).__name__}: {error}", "when": "run"}
 
 
-def main() -> None:
-    """Answers until the other end is closed. Nothing else may write to the pipe, so standard output goes to
-    standard error."""
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
+def main(answers_fd: int) -> None:
+    """Answers until the other end is closed. Standard output goes to standard error, where there is one."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(answers_fd, "wb")
+    with contextlib.suppress(OSError):
+        os.dup2(2, 1)
     while len(head := requests.read(8)) == 8:
         made = pickle.dumps(answer(requests.read(*struct.unpack("<Q", head))), protocol=4)
         answers.write(struct.pack("<Q", len(made)) + made)

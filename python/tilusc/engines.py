@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
+import io
 import os
 import pickle
 import struct
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from ._library import folder
 from ._locks import Lock
@@ -16,7 +17,21 @@ from .compiler import failure, warn_of
 from .errors import EngineError, Error
 from .source import Source
 
-_START = "import sys; sys.path.insert(0, sys.argv[1]); from tilusc._worker import main; main()"
+# Imports this package from its folder, and all else from the interpreter's: the current folder, which -c puts first, is
+# left out, and so is the package's, whose other modules would come before Python's own.
+_START = """import sys
+sys.path[:] = [entry for entry in sys.path if entry]
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+spec = PathFinder.find_spec("tilusc", [sys.argv[1]])
+sys.modules["tilusc"] = module_from_spec(spec)
+spec.loader.exec_module(sys.modules["tilusc"])
+from tilusc._worker import main
+main(int(sys.argv[2]))
+"""
+_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_LONGEST = 1 << 40      # bytes of an answer
+_STANDARD = 3           # descriptors: input, output and errors
 
 
 class Worker:
@@ -25,6 +40,7 @@ class Worker:
     def __init__(self) -> None:
         self._lock = Lock()
         self._process: Optional[subprocess.Popen] = None
+        self._answers: Optional[io.FileIO] = None
         os.register_at_fork(after_in_child=self._leave)     # a forked child has a worker of its own
 
     def ask(self, what: str, **request: Any) -> Dict[str, Any]:
@@ -43,8 +59,11 @@ class Worker:
         try:
             self._write(process, struct.pack("<Q", len(request)))
             self._write(process, request)
-            size, = struct.unpack("<Q", self._read(process, 8))
-            return pickle.loads(self._read(process, size))
+            size, = struct.unpack("<Q", self._read(8))
+            if size > _LONGEST:
+                raise Error(f"the worker process announces an answer of {size} bytes, not of {_LONGEST} at most",
+                            "TILUS_ERROR_CHILD")
+            return pickle.loads(self._read(size))
         except (OSError, EOFError):
             self.stop()
             raise Error(f"the worker process ended with status {process.returncode}: the program, or a fault of the"
@@ -59,12 +78,11 @@ class Worker:
         while left:
             left = left[process.stdin.write(left):]
 
-    @staticmethod
-    def _read(process: subprocess.Popen, size: int) -> bytearray:
+    def _read(self, size: int) -> bytearray:
         data = bytearray(size)
         left = memoryview(data)
         while left:
-            count = process.stdout.readinto(left)
+            count = self._answers.readinto(left)
             if not count:
                 raise EOFError
             left = left[count:]
@@ -73,11 +91,13 @@ class Worker:
     def _started(self) -> subprocess.Popen:
         if self._process is not None and self._process.poll() is None:
             return self._process
-        environment = dict(os.environ, TILUS_LIBRARY_DIR=str(folder()))
-        package = str(Path(__file__).resolve().parents[1])
-        # Without buffers, whose locks and rest a fork would copy.
-        self._process = subprocess.Popen([sys.executable, "-c", _START, package], stdin=subprocess.PIPE,
-                                         stdout=subprocess.PIPE, bufsize=0, env=environment)
+        self._answers, answers = _make_pipe()
+        try:
+            # Without buffers, whose locks and rest a fork would copy. What the interpreter prints at its start is dropped.
+            self._process = subprocess.Popen([sys.executable, "-c", _START, _FOLDER, str(answers)], stdin=subprocess.PIPE,
+                                             stdout=subprocess.DEVNULL, bufsize=0, env=_environment(), pass_fds=[answers])
+        finally:
+            os.close(answers)
         return self._process
 
     def stop(self) -> None:
@@ -87,7 +107,7 @@ class Worker:
             process.kill()
             process.wait()
             process.stdin.close()
-            process.stdout.close()
+            self._answers.close()
 
     def _leave(self) -> None:
         """Leaves the process to the parent of this one, which is a child that was forked."""
@@ -95,7 +115,23 @@ class Worker:
         if process is not None:
             process.returncode = 0      # nobody waits for it here
             process.stdin.close()
-            process.stdout.close()
+            self._answers.close()
+
+
+def _make_pipe() -> Tuple[io.FileIO, int]:
+    """Returns a pipe's end for reading, without a buffer, and that for writing, which no standard descriptor of a child
+    takes the place of."""
+    reader, writer = os.pipe()
+    try:
+        return io.FileIO(reader), fcntl.fcntl(writer, fcntl.F_DUPFD_CLOEXEC, _STANDARD)
+    finally:
+        os.close(writer)
+
+
+def _environment() -> Dict[str, str]:
+    """Returns the environment of the process; PYTHONPATH without entries that are relative to the current folder."""
+    entries = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return dict(os.environ, TILUS_LIBRARY_DIR=str(folder()), PYTHONPATH=os.pathsep.join(filter(os.path.isabs, entries)))
 
 
 worker = Worker()

@@ -189,6 +189,12 @@ def experts_rows(problem: Problem, a: Any, ids: Any) -> Tuple[int, int, int]:
     return m, rows, m // top if problem.combine else m
 
 
+def bias_shape(problem: Problem, bias: Any) -> Tuple[int, ...]:
+    """Returns the shape that a bias of experts must have: [experts, n], or these flat."""
+    flat = len(getattr(bias, "shape", ())) == 1
+    return (problem.experts * problem.n,) if flat else (problem.experts, problem.n)
+
+
 def _rows(m: Any) -> int:
     if integer("m", m) < 0:
         raise ArgumentError(f"m = {m}, not a number of rows")
@@ -346,7 +352,7 @@ class Plan:
         return out
 
     def check(self, packed: Any) -> None:
-        """Raises where packed weights, an array of any kind, are not of this plan: what differs, with both values.
+        """Raises where packed weights, bytes or an array of any kind, are not of this plan: what differs, with both values.
         Of a tensor on a GPU it reads the identity, the last 256 bytes, and waits for them. Experts lie one behind the
         other, and each is checked."""
         import numpy as np
@@ -361,7 +367,7 @@ class Plan:
             tails = packed[:size * count].view(count, size)[:, -c.TILUS_MATMUL_IDENTITY:].cpu().numpy()
         else:
             from ._cpu_matmul import gathered
-            packed = gathered(packed)
+            packed = np.frombuffer(packed, np.uint8) if isinstance(packed, (bytes, bytearray)) else gathered(packed)
             array = described("packed", packed)
             if array.device is not None or not array.contiguous:
                 raise ArgumentError("packed is neither a tensor nor contiguous in host memory")

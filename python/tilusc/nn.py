@@ -270,9 +270,12 @@ class QuantizedExperts(torch.nn.Module):
         for name, given in (("chosen", chosen), ("route", route)):
             if given.shape[-1:] != (top,) or given.numel() * self.problem.k != x.numel() * top:
                 raise ArgumentError(f"{name} is {list(given.shape)}, not {[*x.shape[:-1], top]}")
+        rows = x.reshape(-1, x.shape[-1])
+        if residual is not None and residual.shape != x.shape and residual.shape != rows.shape:
+            raise ArgumentError(f"residual is {list(residual.shape)}, not {list(x.shape)}")
         offsets, ids = torch_ops.sort_experts(chosen, self.texts["gate_up"])
-        added = None if residual is None else residual.reshape(-1, x.shape[-1])
-        y = self.products(x.reshape(-1, x.shape[-1]), offsets, ids, route.reshape(-1).float(), added)
+        added = None if residual is None else residual.reshape(rows.shape)
+        y = self.products(rows, offsets, ids, route.reshape(-1).float(), added)
         return y.view(x.shape)
 
     def products(self, x: torch.Tensor, offsets: torch.Tensor, ids: torch.Tensor, route: torch.Tensor,

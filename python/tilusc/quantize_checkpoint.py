@@ -21,8 +21,9 @@ import numpy as np
 
 from . import formats
 from .formats import FormatError, QuantizedWeight
+from .formats.compressed_tensors import why_transformed
 from .formats.files import read_json
-from .formats.layer import check_pattern, matches
+from .formats.layer import check_patterns, matches
 from .formats.model import SafetensorsModel
 from .formats.safetensors import DTYPES, SafetensorsFile, TensorStore
 from .formats.write import (Stored, compressed_config, compressed_tensors, tilus_config, tilus_tensors,
@@ -65,12 +66,13 @@ class Job:
         if calibration and not calibration.inputs and not any(map(len, calibration.tokens)):
             raise ValueError("the calibration has no tokens")
         self.ignore = [*IGNORE, *ignore]
-        for text in ignore:
-            if text.startswith("re:"):
-                check_pattern(text[3:])
+        check_patterns(ignore)
         self.model = formats.open(source)
         if not isinstance(self.model, SafetensorsModel) or self.model.format != "plain":
             raise FormatError(self.model.path, None, "format", self.model.format, "safetensors of floats")
+        reason = why_transformed(self.model.config)
+        if reason:
+            raise FormatError(self.model.path, None, reason)
         self.store = self.model.store
         self.chosen = [x for x in self.store.tensors if self._is_chosen(x)]
         if not self.chosen:
@@ -84,9 +86,8 @@ class Job:
 
     def _is_chosen(self, name: str) -> bool:
         info = self.store.info(name)
-        module, _, suffix = name.rpartition(".")
-        return (suffix == "weight" and len(info.shape) == 2 and 0 not in info.shape
-                and info.dtype in ("F16", "BF16", "F32") and not self._is_ignored(module))
+        return (name.endswith(".weight") and len(info.shape) == 2 and 0 not in info.shape
+                and info.dtype in ("F16", "BF16", "F32") and not self._is_ignored(name.rpartition(".")[0]))
 
     def _is_ignored(self, module: str) -> bool:
         return any(_is_meant(x, module) for x in self.ignore)
@@ -228,7 +229,7 @@ class Job:
             path = os.path.join(folder, name)
             if (name.endswith((".json", ".txt", ".model", ".jinja")) and os.path.isfile(path)
                     and not name.endswith(".index.json") and name != "config.json"):
-                shutil.copy(path, os.path.join(self.target, name))
+                _copy(path, os.path.join(self.target, name))
         path = os.path.join(folder, "config.json")
         config = read_json(path) if os.path.exists(path) else {}
         config["quantization_config"] = self.config()
@@ -263,6 +264,12 @@ def _by_number(unit: str):
     """Sorts units outside of layers first, then layers by number."""
     match = re.search(r"\.(\d+)$", unit)
     return (1, unit[:match.start()], int(match.group(1))) if match else (0, unit, 0)
+
+
+def _copy(source: str, path: str) -> None:
+    """Copies what is in a file, but not its mode: it may be read-only, and is to be written again."""
+    shutil.copyfile(source, path + ".part")
+    os.replace(path + ".part", path)
 
 
 def _write_json(path: str, value: object) -> None:

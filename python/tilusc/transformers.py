@@ -26,6 +26,7 @@ from ._torch_checkpoint import (METHOD, Expected, activations_of, check_method, 
                                 is_ignored, join_gates, make_experts, make_layer, read_weight)
 from .errors import ArgumentError
 from .formats.errors import FormatError
+from .formats.layer import check_patterns
 from .formats.types import type_bits
 from .formats.weight import QuantizedWeight
 from .formats.write import VERSION
@@ -46,7 +47,8 @@ class TilusConfig(QuantizationConfigMixin):
     `weights`, `group` and `zeros` are those of `tilus-quantize`: zero points are by default integers for u1 to u8, and
     none for others. `ignore` has modules that stay as they are: names, or patterns after "re:"; by default the head,
     embeddings and routers. `clip_steps` > 0 looks for the range of each group with the least squared error. Other
-    fields are written by save_pretrained and by config_for. ValueError: no such type, group or zero points."""
+    fields are written by save_pretrained and by config_for. ValueError: no such type, group or zero points, or a pattern
+    that is none."""
 
     def __init__(self, weights: str = "u4", group: int = 128, zeros: Optional[str] = None,
                  ignore: Optional[Sequence[str]] = None, clip_steps: int = 0, version: int = VERSION,
@@ -59,6 +61,7 @@ class TilusConfig(QuantizationConfigMixin):
         self.quant_method, self.version = METHOD, VERSION
         self.weights, self.group, self.zeros, self.clip_steps = weights, group, zeros, clip_steps
         self.ignore = [*IGNORE] if ignore is None else list(ignore)
+        check_patterns(self.ignore)
         self.source, self.packed = source, packed
 
     def to_dict(self) -> Dict[str, Any]:

@@ -13,7 +13,9 @@
 #include "tilus/artefact.h"
 #include "tilus/attention.h"
 #include "tilus/bigint.h"
+#include "tilus/child.h"
 #include "tilus/matmul.h"
+#include "tilus/tilus.h"
 
 static int set_up(void **state)
 {
@@ -255,12 +257,74 @@ static void compiler(void **state)
     tilus_diag_free(diag);
 }
 
+/* The compiler refuses the pointer of that name, and says so where there is room. */
+#define REFUSES_REQUEST(name, call)                                                           \
+    do {                                                                                      \
+        snprintf(message, sizeof message, "untouched");                                       \
+        assert_int_equal(call, TILUS_ERROR_ARGUMENT);                                         \
+        assert_string_equal(message, name " is NULL");                                        \
+    } while (0)
+
+/* Compilers that libraries ask for kernels; those in a child process start none. */
+static void compilers_of_templates(void **state)
+{
+    static const struct {
+        tilus_matmul_compiler *compile;
+        const char *program;
+        bool takes_no_parameters;
+    } rows[] = {{tilus_matmul_compile, "matmul", false}, {tilus_bigint_compile, "product", false},
+                {tilus_attention_compile, "append", false},
+                {tilus_compile_in_child, "matmul", true},
+                {tilus_attention_compile_in_child, "append", true}};
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        tilus_matmul_compiler *compile = rows[i].compile;
+        const char *program = rows[i].program;
+        char message[64];
+        void *bytes = &bytes;
+        size_t size = 1, room = sizeof message;
+        REFUSES_REQUEST("bytes", compile(NULL, program, "", "sm_80", NULL, &size, message, room));
+        assert_int_equal(size, 0);
+        REFUSES_REQUEST("size", compile(NULL, program, "", "sm_80", &bytes, NULL, message, room));
+        assert_null(bytes);
+        REFUSES_REQUEST("program", compile(NULL, NULL, "", "sm_80", &bytes, &size, message, room));
+        REFUSES_REQUEST("target", compile(NULL, program, "", NULL, &bytes, &size, message, room));
+        if (!rows[i].takes_no_parameters)
+            REFUSES_REQUEST("parameters",
+                            compile(NULL, program, NULL, "sm_80", &bytes, &size, message, room));
+        assert_int_equal(compile(NULL, program, "", "sm_80", NULL, NULL, NULL, room),
+                         TILUS_ERROR_ARGUMENT);
+    }
+    assert_int_equal(tilus_matmul_compile(NULL, "matmul", "W", "sm_80", &(void *){0}, &(size_t){0},
+                                          NULL, 9), TILUS_ERROR_ARGUMENT);
+}
+
+static void children(void **state)
+{
+    const tilus_child_source source = {.struct_size = sizeof source, .text = "", .target = "sm_80"};
+    void *bytes = &bytes;
+    size_t size = 1;
+    char *text;
+    (void)state;
+    assert_int_equal(tilus_child_compile(NULL, &source, NULL, &size, &text), TILUS_ERROR_ARGUMENT);
+    assert_string_equal(text, "error: bytes is NULL\n");
+    assert_int_equal(size, 0);
+    tilus_free(text);
+    assert_int_equal(tilus_child_compile(NULL, &source, &bytes, NULL, &text), TILUS_ERROR_ARGUMENT);
+    assert_string_equal(text, "error: size is NULL\n");
+    assert_null(bytes);
+    tilus_free(text);
+    assert_int_equal(tilus_child_compile(NULL, NULL, NULL, NULL, NULL), TILUS_ERROR_ARGUMENT);
+    assert_int_equal(tilus_child_compile(NULL, NULL, &bytes, &size, NULL), TILUS_ERROR_ARGUMENT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_runtime), cmocka_unit_test(memory), cmocka_unit_test(kernels),
         cmocka_unit_test(artefacts), cmocka_unit_test(matmul), cmocka_unit_test(attention),
         cmocka_unit_test(bigint), cmocka_unit_test(compiler),
+        cmocka_unit_test(compilers_of_templates), cmocka_unit_test(children),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -219,7 +219,8 @@ def test_more_weights_than_are_remembered():
     assert [call.weights for _, _, call in products.calls] == [w.address for w in weights] * 2
 
 
-@pytest.mark.parametrize("wrong", [Tensor((N,), "f32"), Tensor((N + 1,)), Tensor((N,), device=0), Tensor((N,), stride=(2,)), None])
+@pytest.mark.parametrize("wrong", [Tensor((N,), "f32"), Tensor((N + 1,)), Tensor((N,), device=0), Tensor((N,), stride=(2,)),
+                                   Tensor((1, N)), Tensor((N // 2, 2)), None])
 @EACH_WAY
 def test_bias_is_checked(wrong, types):
     products = Products(types, biased=True)
@@ -236,11 +237,13 @@ def test_captures_are_left_to_python(answer):
 
 
 @pytest.mark.parametrize("wrong", [Tensor((M, N), "f32"), Tensor((M, N + 1)), Tensor((M, N), device=0),
-                                   Tensor((M, N), stride=(N + 1, 1)), None])
+                                   Tensor((M, N), stride=(N + 1, 1)), Tensor((N, M)), Tensor((M * N,)), Tensor((1, M, N)),
+                                   None])
 @EACH_WAY
 def test_residual_is_checked(wrong, types):
     products = Products(types, residual=True)
     assert products(residual=wrong) == "slow" and not products.calls
+    assert products(residual=Tensor((M, N))) != "slow"
 
 
 def test_other_dimensions_reach_the_library():

@@ -66,7 +66,8 @@ def test_product(problem):
     q, p = quantize(w, problem), plan(problem, "cpu")
     packed = p.pack(*q)
     assert packed.nbytes == p.packed_size
-    p.check(packed)
+    for given in (packed, packed.tobytes(), bytearray(packed)):
+        p.check(given)
     random, added = np.random.default_rng(0), {}
     exact = a.astype(np.float64) @ dequantize(q, problem).T
     if problem.bias:
@@ -228,6 +229,8 @@ def test_fields_of_other_types_are_named():
         with pytest.raises(tilusc.ArgumentError, match=why):
             plan(Problem(**{**dict(weights="u4", n=64, k=256), **fields}), "cpu")
     assert plan(Problem("u4", np.int64(64), np.int32(256)), "h200") is plan(Problem("u4", 64, 256), "h200")
+    made = Problem(np.str_("u4"), 64, 256, bias=np.int8(1), eps=np.float64(1e-5))     # go to a process without NumPy
+    assert {type(value) for value in dataclasses.asdict(made).values()} == {str, int, float, bool}
 
 
 def test_plans_are_found_again():
@@ -296,7 +299,8 @@ def test_mistakes_are_named():
             (lambda: quantize([[1.0]], problem), "values: list is no array"),
             (lambda: p.pack([0], q.scales, q.zeros), "codes: list is no array"),
             (lambda: p.pack(q.codes, q.scales, 7), "zeros: int is no array"),
-            (lambda: p.check(b"x"), "packed: bytes is no array"), (lambda: p.shard(5, p), "packed: int is no array"),
+            (lambda: p.check([0]), "packed: list is no array"), (lambda: p.check(b"x"), "1 bytes"),
+            (lambda: p.check(packed.tobytes()[:-1]), "identity"), (lambda: p.shard(5, p), "packed: int is no array"),
             (lambda: quantize(w.T, problem), "shape"), (lambda: quantize(w, problem, range="some"), "minmax, absmax")):
         if text is None:
             call()
@@ -304,6 +308,26 @@ def test_mistakes_are_named():
         with pytest.raises(tilusc.Error, match=text):
             call()
     assert not read_only.any()
+
+
+def test_shapes_of_what_is_added_are_checked():
+    """Arrays of as many elements in other shapes were taken for what they are not."""
+    problem = Problem("u4", 64, 256, zeros="integer", bias=True, residual=True)
+    w, a = matrices(problem, 6)
+    p, normed = plan(problem, "cpu"), plan(dataclasses.replace(problem, prologue="rms_norm", bias=False, residual=False), "cpu")
+    packed, zeros = p.pack(*quantize(w, problem)), lambda *shape: np.zeros(shape, np.float16)
+    want, deep = p.run(a, packed, bias=zeros(64), residual=zeros(6, 64)), a.reshape(2, 3, 256)
+    for residual in (zeros(2, 3, 64), zeros(6, 64)):        # of C's shape, or its rows
+        assert np.array_equal(p.run(deep, packed, bias=zeros(64), residual=residual), want.reshape(2, 3, 64))
+    assert np.array_equal(p.run(a[0], packed, bias=zeros(64), residual=zeros(64)), want[0])
+    for call, why in (
+            (lambda: p.run(a, packed, bias=zeros(64), residual=zeros(64, 6)), "residual has the shape [64, 6], not [6, 64]"),
+            (lambda: p.run(deep, packed, bias=zeros(64), residual=zeros(3, 2, 64)),
+             "residual has the shape [3, 2, 64], not [2, 3, 64]"),
+            (lambda: p.run(a, packed, bias=zeros(8, 8), residual=zeros(6, 64)), "bias has the shape [8, 8], not [64]"),
+            (lambda: normed.run(a, packed, norm=zeros(16, 16)), "norm has the shape [16, 16], not [256]")):
+        with pytest.raises(tilusc.ArgumentError, match=re.escape(why)):
+            call()
 
 
 def test_what_is_no_tensor_is_named_on_a_gpu():
@@ -371,6 +395,19 @@ def test_experts():
             (lambda: plan(Problem("u4", 64, 128), "cpu").run(a, packed, ids=ids), "no experts")):
         with pytest.raises(tilusc.Error, match=text):
             call()
+
+
+def test_shapes_of_what_experts_add_are_checked():
+    problem = Problem("u4", 64, 64, 64, experts=2, bias=True, residual=True)
+    p, zeros = plan(problem, "cpu"), lambda *shape: np.zeros(shape, np.float16)
+    one = p.pack(*quantize(matrices(problem)[0], problem))
+    packed, offsets = np.concatenate([one, one]), np.array([0, 3, 6], np.int32)
+    for bias in (zeros(2, 64), zeros(128)):
+        assert not p.run(zeros(6, 64), packed, offsets=offsets, bias=bias, residual=zeros(6, 64)).any()
+    for bias, residual, why in ((zeros(64, 2), zeros(6, 64), "bias has the shape [64, 2], not [2, 64]"),
+                                (zeros(2, 64), zeros(64, 6), "residual has the shape [64, 6], not [6, 64]")):
+        with pytest.raises(tilusc.ArgumentError, match=re.escape(why)):
+            p.run(zeros(6, 64), packed, offsets=offsets, bias=bias, residual=residual)
 
 
 def test_rows_of_no_expert_stay():

@@ -320,7 +320,11 @@ def test_experts(device):
     assert torch.equal(layer.products(x, offsets, ids, route.flatten()), layer(*given))
     with pytest.raises(tilusc.Error, match="residual is given"):
         layer(*given, residual=x)
-    assert near(make_experts(device, residual=True)[0](*given, residual=x), want + x.double().cpu())
+    added = make_experts(device, residual=True)[0]
+    for residual in (x, x[None]):
+        assert near(added(x.view(residual.shape), chosen, route, x).view(x.shape), want + x.double().cpu())
+    with pytest.raises(tilusc.ArgumentError, match=r"residual is \[128, 5\], not \[5, 128\]"):
+        added(*given, residual=x.t().contiguous())
     torch.library.opcheck(torch.ops.tilusc.matmul_experts.default,
                           (x, layer.gate_up, layer.texts["gate_up"], offsets, ids))
     other = QuantizedExperts(layer.gate_up.clone(), layer.down.clone(), layer.problem, layer.packed_for)
@@ -428,6 +432,31 @@ def test_residual_of_a_layer():
     plain = Problem("u4", 128, 256, zeros="integer")
     want = op(x, torch.from_numpy(plan(plain, "cpu").pack(*quantize(linear.weight.detach(), plain))), str(plain))
     assert near(added(x, residual), want.double() + residual)
+    for layer in (added, torch.compile(lambda *given: added(*given), fullgraph=True, backend="aot_eager")):
+        assert near(layer(x, residual), want.double() + residual)
+        assert near(layer(x[None], residual[None])[0], want.double() + residual)
+        with pytest.raises(tilusc.ArgumentError, match=r"residual has the shape \[128, 3\], not \[3, 128\]"):
+            layer(x, residual.t().contiguous())
+
+
+def test_shapes_are_checked_on_a_gpu():
+    """A runner's, of tensors in host memory."""
+    from tilusc._torch_matmul import Runner
+    problem = Problem("u4", 128, 256, bias=True, residual=True, prologue="rms_norm")
+    runner, zeros = Runner.__new__(Runner), lambda *shape: torch.zeros(shape).half()
+    runner.problem, runner.k, runner.n, runner.biases, runner.normed = problem, 256, 128, 128, True
+    runner.activations = runner.result = torch.float16
+    runner.device, runner.place = -1, torch.device("cpu")
+    assert runner._check_bias(zeros(128)) and runner._check_residual(zeros(3, 128), 3) and runner._check_norm(zeros(256))
+    assert runner._flattened(zeros(2, 3, 128), (2, 3, 128), 6).shape == (6, 128)
+    assert runner._flattened(zeros(6, 128), (2, 3, 128), 6).shape == (6, 128)
+    for call, why in ((lambda: runner._check_bias(zeros(8, 16)), r"bias is \[8, 16\] of torch.float16 on cpu, not \[128\]"),
+                      (lambda: runner._check_residual(zeros(128, 3), 3), r"residual is \[128, 3\] of .*, not \[3, 128\]"),
+                      (lambda: runner._check_norm(zeros(16, 16)), r"norm is \[16, 16\] of .*, not \[256\]"),
+                      (lambda: runner._flattened(zeros(3, 2, 128), (2, 3, 128), 6),
+                       r"residual has the shape \[3, 2, 128\], not \[2, 3, 128\]")):
+        with pytest.raises(tilusc.ArgumentError, match=why):
+            call()
 
 
 def test_layer_of_a_checkpoint():

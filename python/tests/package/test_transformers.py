@@ -286,12 +286,29 @@ def test_configurations():
     for wrong in ({"weights": "u9"}, {"group": 40}, {"zeros": "none"}, {"version": 2}, {"quant_method": "gptq"}):
         with pytest.raises(ValueError):
             TilusConfig(**wrong)
+    with pytest.raises(ValueError, match=r"'\(' is no pattern"):
+        TilusConfig(ignore=["lm_head", "re:("])
 
 
 def test_other_quantizations_are_refused(floats, tmp_path):
     config = json.loads((floats / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps({**config, "quantization_config": {"quant_method": "hqq"}}))
     with pytest.raises(tilusc.ArgumentError, match="'hqq', not one of tilus, compressed-tensors, gptq, awq, modelopt"):
+        config_for(tmp_path)
+
+
+def test_rotations_are_refused(floats, tmp_path):
+    """Their logits were those of weights that are rotated alone."""
+    Job(str(floats), str(tmp_path), Scheme("i8", 64)).run()
+    config = json.loads((tmp_path / "config.json").read_text())
+    places = [{"targets": ["re:.*up_proj$"], "location": place} for place in ("weight_input", "input")]
+    for applied in (places[:1], places):
+        transforms = {"config_groups": {"v": {"type": "hadamard", "apply": applied}}}
+        config["quantization_config"]["transform_config"] = transforms
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        if applied is not places:
+            assert config_for(tmp_path).quantization_config["quant_method"] == "tilus"
+    with pytest.raises(tilusc.ArgumentError, match="the checkpoint's transform_config rotates activations, at input"):
         config_for(tmp_path)
 
 

@@ -1,14 +1,36 @@
 """compressed-tensors: pack-quantized in its three layouts, int, float, naive, nvfp4, mxfp."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Tuple
+import re
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 import numpy as np
 
 from .bits import unpack_gapped, unpack_stream
-from .errors import FormatError
+from .errors import FormatError, shorten
 from .layer import Layer, matches, section
 from .weight import QuantizedWeight, integer_weight
+
+_STREAMS = (0, 18)      # the first version that packs codes as streams
+_OFFLINE = ("weight_input", "weight_output")    # locations of transforms that the file's weights have had
+
+
+def why_transformed(config: Dict[str, Any]) -> Optional[str]:
+    """Returns why products with a checkpoint's weights are not the model's: transform_config has activations transformed
+    while it runs. None: it has not."""
+    for location in _locations(config.get("transform_config") or {}):
+        if location not in _OFFLINE:
+            return f"transform_config rotates activations, at {shorten(location)}, which has no exact mapping"
+    return None
+
+
+def _locations(transforms: Any) -> Iterator[object]:
+    """Returns where transforms are applied; None stands for what is no description of one."""
+    groups = transforms.get("config_groups", {}) if isinstance(transforms, dict) else None
+    for scheme in groups.values() if isinstance(groups, dict) else [None]:
+        applied = scheme.get("apply") if isinstance(scheme, dict) else None
+        for place in applied if isinstance(applied, list) else [applied]:
+            yield place.get("location") if isinstance(place, dict) else None
 
 
 def scheme_of(layer: Layer) -> Dict[str, Any]:
@@ -96,19 +118,20 @@ def _bits(layer: Layer, scheme: Dict[str, Any], words: int, k: int) -> int:
 
 
 def _is_gapped(layer: Layer, words: int, k: int, bits: int) -> bool:
-    """Tells the layout of version 0.17, whose words have 32 // bits codes each, from streams by
-    the count of words, which decides for all but few columns, or else by the version."""
+    """Tells the layout of versions before 0.18, whose words have 32 // bits codes each, from streams
+    by the count of words, which decides for all but few columns, or else by the version."""
     stream, gapped = -(-k * bits // 32), -(-k // (32 // bits))
     if words not in (stream, gapped):
         raise layer.error("weight_packed", "words of a row", words,
                           f"{stream} or {gapped} for {k} codes of {bits} bits")
     if stream != gapped or 32 % bits == 0:
         return words != stream
-    version = layer.config.get("version")
-    if not isinstance(version, str):
+    text = layer.config.get("version")
+    version = re.match(r"(\d{1,9})\.(\d{1,9})", text) if isinstance(text, str) else None
+    if version is None:
         raise layer.error("weight_packed", f"{k} codes of {bits} bits take {words} words in two"
                           " layouts, and the configuration has no version to tell them apart")
-    return version.startswith("0.17")
+    return tuple(map(int, version.groups())) < _STREAMS
 
 
 def _read_zeros(layer: Layer, n: int, groups: int, bits: int, gapped: bool) -> Optional[np.ndarray]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from typing import Any, Dict, List, Tuple
 
 import numpy as np
@@ -20,9 +21,14 @@ class ByteFile:
         self.path = path
         try:
             self._handle = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-            self.size = os.fstat(self._handle).st_size
-        except OSError as error:
-            raise FormatError(path, None, f"cannot be opened: {error.strerror}") from error
+            state = os.fstat(self._handle)
+        except (OSError, ValueError) as error:      # ValueError: of a name that no file can have
+            raise FormatError(path, None, f"cannot be opened: {getattr(error, 'strerror', error)}") from error
+        if not stat.S_ISREG(state.st_mode):
+            self.close()
+            found = "a folder" if stat.S_ISDIR(state.st_mode) else "a device or a pipe"
+            raise FormatError(path, None, "it", found, "a file")
+        self.size = state.st_size
 
     def close(self) -> None:
         if self._handle >= 0:

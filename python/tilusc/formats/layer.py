@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Iterable, Optional, Tuple
 
 import numpy as np
 
@@ -141,6 +141,13 @@ def check_pattern(pattern: str) -> None:
         raise ValueError(f"{pattern!r} is no pattern: {error}") from None
     if len(pattern) > _LONGEST_PATTERN:
         raise ValueError(f"a pattern has {len(pattern)} characters, more than {_LONGEST_PATTERN}")
+
+
+def check_patterns(names: Iterable[str]) -> None:
+    """Raises ValueError where one of the names is a pattern, after "re:", that `matches` takes for none."""
+    for name in names:
+        if name.startswith("re:"):
+            check_pattern(name[3:])
 
 
 def matches(pattern: str, name: str) -> bool:

@@ -192,6 +192,9 @@ class SafetensorsModel(Model):
 
     def weight(self, name: str, expert: Optional[int] = None) -> QuantizedWeight:
         format_, reader, module, joint, main = self._entry(name)
+        reason = compressed_tensors.why_transformed(self.config)
+        if reason:
+            raise FormatError(self.path, name, reason)
         count = self.experts(name)
         if (expert is None) != (count == 0):
             raise FormatError(self.path, name, "expert", expert,

@@ -153,6 +153,8 @@ class QuantizedWeight:
         a global scale, which becomes the factor, its inverse rounded to f32 where it divides. `pad` makes groups of 16
         groups of 32 whose second half is 0, so that k is twice as large and the permutation has each column
         twice."""
+        if not is_low_bit(self.weights):
+            raise self._error(f"plain weights of {self.weights} have no codes: quantize them first")
         if pad and self.group == 16:
             return self._padded().to_matmul(approximate)
         weights, codes, unit = self._matmul_codes(approximate)
@@ -202,8 +204,6 @@ class QuantizedWeight:
     def _matmul_codes(self, approximate: bool):
         """Returns the type, codes and what scales are to be multiplied by: 1 without a codebook, whose
         values become those of the smallest type that has them all, times some number."""
-        if not is_low_bit(self.weights):
-            raise self._error(f"plain weights of {self.weights} have no codes: quantize them first")
         if self.codebook is None:
             return self.weights, self.codes, 1.0
         found = find_type(self.codebook.tobytes(), self.codebook.dtype, 2.0 ** -20 if approximate else 0.0)

@@ -72,7 +72,7 @@ def why_own_layout(weights: str, zeros: str, group: int, widths: Iterable[int]) 
         return f"it has no type {weights}"
     if zeros == "float":
         return "its zero points are integers"
-    uneven = sorted({k for k in widths if group and k > group and k % group})
+    uneven = sorted({k for k in widths if group and k % group})
     return f"groups of {group} do not divide {uneven[0]} columns" if uneven else None
 
 
