@@ -38,7 +38,7 @@ def steps(decoder, way):
 def dense(problem, quantized):
     """Returns the weights of a quantized layer, by a product with the identity that does nothing else."""
     plain = dataclasses.replace(problem, bias=False, residual=False, gated=False, function="none", experts=0, top=0,
-                                gather=False, combine=False)
+                                gather=False, combine=False, early_routing=False)
     return plan(plain, "cpu").run(torch.eye(plain.k).half(), layers.pack(plain, "cpu", *quantized)).t().contiguous()
 
 
