@@ -208,10 +208,7 @@ static void rewrite(Rewrite *r)
 
 static void say_pipelined(const Rewrite *r)
 {
-    int64_t bytes = 0;
-    for (uint32_t i = 0; i < r->plan.tensor_count; i++)
-        bytes += ring_stride(r->plan.tensors[i]) *
-                 dtype_bits(r->plan.tensors[i]->type->dtype) / 8;
+    int64_t bytes = rings_bytes(r);
     if (r->plan.mbarrier) {
         SAY(r->m, r->loop->loc, LoopPipelinedByRoles, R(r->stages), R(bytes * r->stages), R(bytes));
         return;
@@ -253,8 +250,8 @@ static bool pipeline_loop(Program *program, Op *loop)
         ok = false;
     }
     if (ok) {
-        say_pipelined(&r);
         rewrite(&r);
+        say_pipelined(&r);
         stat_add(m, STAT_pipeline_loops_loops, 1);
     } else {
         SAY(m, loop->loc, LoopNotPipelined, R(r.plan.why));
