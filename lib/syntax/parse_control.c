@@ -223,6 +223,24 @@ static bool check_no_binding(Parser *p)
                                             "compares by `==`");
 }
 
+/* Passes the condition of a while: up to `drain`, `iter`, the region, or a colon that belongs to no
+ * `?` of the condition and stands in no brackets. */
+static void skip_condition(Parser *p)
+{
+    unsigned depth = 0, choices = 0;
+    while (!at_clause(p) && !parser_at(p, "{") && !parser_at(p, "}") &&
+           p->token.kind != TOKEN_END) {
+        bool colon = parser_at(p, ":") && !depth;
+        if (colon && !choices)
+            return;
+        choices -= colon;
+        choices += parser_at(p, "?") && !depth;
+        depth += parser_at(p, "(") || parser_at(p, "[");
+        depth -= depth && (parser_at(p, ")") || parser_at(p, "]"));
+        parser_advance(p);
+    }
+}
+
 /* Reads COND [drain(WORD)] [iter(...)] [: types]. The condition may use the carried values, which
  * are named after it, so it is only passed here. */
 static bool parse_while_header(Parser *p, Statement *s, Token *carried, Bookmark *cond,
@@ -230,9 +248,7 @@ static bool parse_while_header(Parser *p, Statement *s, Token *carried, Bookmark
 {
     parser_advance(p);
     *cond = parser_bookmark(p);
-    while (!at_clause(p) && !parser_at(p, ":") && !parser_at(p, "{") && !parser_at(p, "}") &&
-           p->token.kind != TOKEN_END)
-        parser_advance(p);
+    skip_condition(p);
     *cond_end = p->token.start;
     if (!parse_drain(p, s) || (parser_accept(p, "iter") && !parse_iter(p, s, carried)))
         return false;
