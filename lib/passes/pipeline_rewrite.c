@@ -214,6 +214,16 @@ void space_rings(const Rewrite *r, const Region *copies)
     }
 }
 
+bool rings_fit(const Rewrite *r)
+{
+    int64_t left = 8 * (int64_t)LIMIT_SHARED_BYTES;
+    for (uint32_t i = 0; i < r->plan.tensor_count; i++) {
+        const Type *t = r->plan.tensors[i]->type;
+        left -= r->stages * ring_stride(t, swizzle_alignment(t)) * dtype_bits(t->dtype);
+    }
+    return left >= 0;
+}
+
 int64_t rings_bytes(const Rewrite *r)
 {
     int64_t bytes = 0;

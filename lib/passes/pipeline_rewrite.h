@@ -44,6 +44,8 @@ void build_rings(Rewrite *r);
 /* Moves the tensors of a ring apart, as far as tensor maps need, where a copy of `copies` goes
  * into it by one: for copies that stand where they will run, on whose bounds the choice depends. */
 void space_rings(const Rewrite *r, const Region *copies);
+/* Returns true when the rings are no larger than shared memory may be. */
+bool rings_fit(const Rewrite *r);
 /* Bytes from the tensors of all rings to the next ones. */
 int64_t rings_bytes(const Rewrite *r);
 /* Gives each op of `region`, or `op` alone, tensor `slot` of the rings in place of the
