@@ -258,6 +258,8 @@ bool term_build(Parser *p, OpCode code, Loc loc, Value *const *operands, unsigne
 static bool build_constant(Parser *p, Loc loc, Constant number, const Type *type, Term *out)
 {
     Attr attr = {.kind = ATTR_INIT, .number = number};
+    if (dtype_is_integer(type->dtype) && !number.is_real && !number.magnitude)
+        attr.number.negative = false;
     return term_build(p, OP_allocate_register, loc, NULL, 0, &attr, 1, type, out);
 }
 
@@ -317,6 +319,14 @@ static bool check_dtype(Parser *p, const Term *t, const Type *like)
                       term_text(p, t), dtype_name(like->dtype), dtype_name(like->dtype));
 }
 
+/* The scalar that stands where one is wanted, or where no type is: 0 for -0, and 5 for i8(5) beside a
+ * scalar. */
+static Term as_scalar_of(Parser *p, const Term *t, const Type *like)
+{
+    bool scalar = like ? like->kind == TYPE_SCALAR : !t->dtype;
+    return scalar ? term_as_scalar(p, t) : *t;
+}
+
 Value *term_value(Parser *p, const Term *t, const Type *like)
 {
     Constant n;
@@ -332,7 +342,7 @@ Value *term_value(Parser *p, const Term *t, const Type *like)
         return real_argument(t->real);
     if (like && like->kind == TYPE_REG && fills(t, like->dtype))
         return integer_value(p, t->loc, t->expr, like);
-    Term scalar = like && like->kind == TYPE_SCALAR ? term_as_scalar(p, t) : *t;
+    Term scalar = as_scalar_of(p, t, like);
     if (scalar.kind == TERM_INTEGER && (!like || like->kind == TYPE_SCALAR))
         return build_scalar(p, &scalar, like);
     report_no_value(p, t, like);
@@ -341,8 +351,9 @@ Value *term_value(Parser *p, const Term *t, const Type *like)
 
 const Type *parse_term_type(Parser *p, const Term *t)
 {
-    bool scalar = t->kind == TERM_INTEGER && (parser_at(p, "i32") || parser_at(p, "u32") ||
-                                              parser_at(p, "i64")) && !parser_before(p, "[");
+    bool integer = as_scalar_of(p, t, NULL).kind == TERM_INTEGER;
+    bool scalar = integer && (parser_at(p, "i32") || parser_at(p, "u32") || parser_at(p, "i64")) &&
+                  !parser_before(p, "[");
     return parse_type(p, scalar ? TYPE_SCALAR : TYPE_REG);
 }
 
