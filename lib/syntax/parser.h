@@ -77,6 +77,8 @@ typedef struct Parser {
     struct Import *imports; /* files, in the order of their ends; syntax/import.c */
     Sink *sink;             /* of the text being read, or NULL */
     const char *no_ops;     /* where expressions may not become ops: "in a condition"; or NULL */
+    unsigned untaken;       /* sides of constant choices that are read and not taken: what is
+                               computed there may not exist */
     unsigned regions;       /* that are open, those of `when` too */
     unsigned nesting;       /* open parentheses and unary operators */
     bool end_reported;      /* "unexpected end" is said once */

@@ -125,13 +125,19 @@ unsigned operator_precedence(const Operator *o)
 
 /* ---- scalars ------------------------------------------------------------ */
 
+bool term_undefined(Parser *p, Loc loc, Term *a, const char *why)
+{
+    *a = term_of_expr(a->loc, expr_constant(&p->m->exprs, 0));
+    return p->untaken || diag_error(p->diag, loc, "%s", why);
+}
+
 static bool combine_expr(Parser *p, ScalarOp op, const char *spelling, Loc loc, Term *a,
                          const Expr *b)
 {
     const char *why;
     const Expr *e = expr_make(&p->m->exprs, op, a->expr, b, &why);
     if (!e)
-        return diag_error(p->diag, loc, "`%s` gives %s", spelling, why);
+        return term_undefined(p, loc, a, arena_printf(&p->m->arena, "`%s` gives %s", spelling, why));
     a->expr = e;
     return true;
 }
@@ -139,9 +145,12 @@ static bool combine_expr(Parser *p, ScalarOp op, const char *spelling, Loc loc, 
 /* a << b and a >> b are a * 2^b and a / 2^b. */
 static bool shift_expr(Parser *p, const Operator *o, Loc loc, Term *a, const Expr *b)
 {
-    if (!expr_is_constant(b) || b->constant < 0 || b->constant > 62)
-        return diag_error(p->diag, loc, "`%s` of a scalar is by a constant from 0 to 62, got %s",
-                          o->spelling, expr_text(p->m, b));
+    if (!expr_is_constant(b) || b->constant < 0 || b->constant > 62) {
+        const char *why = arena_printf(&p->m->arena, "`%s` of a scalar is by a constant from 0 to "
+                                       "62, got %s", o->spelling, expr_text(p->m, b));
+        return expr_is_constant(b) ? term_undefined(p, loc, a, why)
+                                   : diag_error(p->diag, loc, "%s", why);
+    }
     return combine_expr(p, o->scalar, o->spelling, loc, a,
                         expr_constant(&p->m->exprs, INT64_C(1) << b->constant));
 }
@@ -156,7 +165,7 @@ static double constant_double(Constant n)
 static bool report_large(Parser *p, const Operator *o, Loc loc, const Term *a, const Term *b)
 {
     const Term *terms[] = {a, b};
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < 2 && !p->untaken; i++)
         if (terms[i]->whole && terms[i]->number.magnitude > INT64_MAX)
             return diag_error(p->diag, loc, "integer %s%llu is over 63 bits: `%s` is exact only "
                               "below", terms[i]->number.negative ? "-" : "",
@@ -202,7 +211,8 @@ static bool combine_numbers(Parser *p, const Operator *o, Loc loc, Term *a, cons
                           o->spelling);
     }
     if (isnan(r) && !isnan(u) && !isnan(v))
-        return diag_error(p->diag, loc, "`%s` of these numbers is undefined", o->spelling);
+        return term_undefined(p, loc, a, arena_printf(&p->m->arena, "`%s` of these numbers is "
+                                                      "undefined", o->spelling));
     *a = term_of_number(a->loc, constant_of_real(r));
     return true;
 }
