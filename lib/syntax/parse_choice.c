@@ -83,7 +83,7 @@ static bool choose_branch(Parser *p, Loc loc, Term *t)
     Term sides[2];
     Region *regions[2];
     Attr cond = {.kind = ATTR_COND, .expr = t->expr};
-    if (!term_can_build(p, loc))
+    if (!term_can_build(p, loc, "a `? :` whose condition is no constant"))
         return false;
     Op *op = build_op(p->m, OP_if, loc, NULL, 0, &cond, 1);
     for (unsigned i = 0; i < 2; i++) {

@@ -153,6 +153,16 @@ static bool at_clause(Parser *p)
     return found;
 }
 
+/* Reads iter(..) of a header with an error. The name of the value that cannot be read becomes a broken
+ * one. */
+static void parse_broken_iter(Parser *p, Statement *s)
+{
+    bool ok = parse_iter(p, s, s->carried);
+    const Token *name = &s->carried[s->operand_count];
+    if (!ok && s->operand_count < LIMIT_NAMES && name->kind == TOKEN_VALUE)
+        define_broken(p, name);
+}
+
 /* Goes from the word of a loop, over a header that cannot be read at `wrong`, to the brace of its
  * region; reads iter(..) after that place. Other names that the header binds, and that are not
  * visible, become broken values. False where no region follows. */
@@ -163,7 +173,7 @@ static bool skip_header(Parser *p, Statement *s, const char *wrong)
         if (p->token.kind == TOKEN_END || parser_at(p, "}"))
             break;
         if (p->token.start >= wrong && at_clause(p) && parser_accept(p, "iter")) {
-            parse_iter(p, s, s->carried);
+            parse_broken_iter(p, s);
             continue;
         }
         depth += parser_at(p, "(");

@@ -291,6 +291,12 @@ static bool parse_leaf(Parser *p, unsigned precedence, Term *out)
 
 /* ---- operators ------------------------------------------------------------ */
 
+bool parser_check_angle(Parser *p)
+{
+    return !parser_at(p, "not") ||
+           diag_error(p->diag, p->token.loc, "`not` needs parentheses between `<` and `>`");
+}
+
 bool parser_at_infix(const Parser *p)
 {
     return term_operator(p) || parser_at(p, "?");

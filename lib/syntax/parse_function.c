@@ -237,7 +237,7 @@ static bool parse_parameter_value(Parser *p, const Parameter *q, Symbol *s)
     if (parser_at_bare_type(p))
         return diag_error(p->diag, p->token.loc, "parameter %s is a constant, got the type %.*s",
                           q->symbol->name, (int)p->token.len, p->token.start);
-    if (!parse_term(p, PRECEDENCE_SUM, &t))
+    if (!parser_check_angle(p) || !parse_term(p, PRECEDENCE_SUM, &t))
         return false;
     t = term_as_scalar(p, &t);
     return set_number(s, &t) || diag_error(p->diag, t.loc, "parameter %s is a constant, got %s",
@@ -645,7 +645,7 @@ bool parse_call(Parser *p, Sink *results)
     if (!c->f)
         return diag_error(p->diag, p->token.loc, "@%.*s is not a function that is defined above",
                           (int)p->token.len, p->token.start);
-    if (c->f->broken || !term_can_build(p, c->loc))
+    if (c->f->broken || !term_can_build(p, c->loc, "a call"))
         return false;
     parser_advance(p);
     return parse_given(p, c) && parse_terms(p, c->terms, LIMIT_NAMES, &c->count) &&

@@ -321,16 +321,21 @@ static bool parse_operand_place(Parser *p, Statement *s, uint64_t *allowed)
     return true;
 }
 
-/* Takes an operand alone whose definition was broken, so that the others are still read. */
+/* Takes an operand alone whose definition was broken, so that the others are still read. One with an
+ * operator behind it is left: its expression stays silent. */
 static bool take_broken_operand(Parser *p, Statement *s)
 {
+    Bookmark here = parser_bookmark(p);
     const Symbol *name = p->token.kind == TOKEN_VALUE ? parser_symbol(p, &p->token) : NULL;
     const Value *v = name ? symbol_value(p, name) : NULL;
     if (!v || v->type)
         return false;
     parser_advance(p);
     s->broken = true;
-    return !parser_at_infix(p);
+    if (!parser_at_infix(p))
+        return true;
+    parser_go_to(p, here);
+    return false;
 }
 
 /* Operands, each a term, separated by commas; `close` ends a call, else NULL. Terms may say their
@@ -853,7 +858,7 @@ static OpCode find_leaf_op(Parser *p)
         diag_error(p->diag, p->token.loc, "%s cannot stand in an expression",
                    op_info[code].name);
     else
-        return term_can_build(p, p->token.loc) ? code : OP_COUNT;
+        return term_can_build(p, p->token.loc, op_info[code].name) ? code : OP_COUNT;
     return OP_COUNT;
 }
 

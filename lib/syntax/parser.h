@@ -175,6 +175,8 @@ bool parse_choice(Parser *p, Term *t);
 bool parse_terms(Parser *p, Term *terms, unsigned capacity, unsigned *count);
 /* A scalar expression. */
 const Expr *parse_expr(Parser *p, unsigned precedence);
+/* Reports `not` at the token, which needs parentheses between < and >. */
+bool parser_check_angle(Parser *p);
 /* Returns true where an operator between two operands stands; where that or a comma does; and at a
  * name before `(`. */
 bool parser_at_infix(const Parser *p);

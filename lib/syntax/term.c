@@ -245,18 +245,18 @@ bool op_is_callable(OpCode code)
     return true;
 }
 
-bool term_can_build(Parser *p, Loc loc)
+bool term_can_build(Parser *p, Loc loc, const char *what)
 {
     if (p->region && !p->no_ops)
         return true;
-    return diag_error(p->diag, loc, "an op on tensors cannot stand %s",
+    return diag_error(p->diag, loc, "%s cannot stand %s", what,
                       p->no_ops ? p->no_ops : "outside of a program");
 }
 
 bool term_build(Parser *p, OpCode code, Loc loc, Value *const *operands, unsigned count,
                 const Attr *attrs, unsigned attr_count, const Type *type, Term *out)
 {
-    if (!term_can_build(p, loc))
+    if (!term_can_build(p, loc, "an op on tensors"))
         return false;
     Op *op = build_op(p->m, code, loc, operands, count, attrs, attr_count);
     op_insert(p->region, op, NULL);

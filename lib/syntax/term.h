@@ -117,8 +117,8 @@ bool term_build(Parser *p, OpCode code, Loc loc, Value *const *operands, unsigne
 /* Returns true of ops on register tensors alone, which may be written as calls: exp2(%x). */
 bool op_is_callable(OpCode code);
 
-/* Returns true where ops may be built; else an error at `loc`. */
-bool term_can_build(Parser *p, Loc loc);
+/* Returns true where ops may be built; else an error at `loc`: "`what` cannot stand in a grid". */
+bool term_can_build(Parser *p, Loc loc, const char *what);
 
 /* A term, and after a colon its type, which a constant outside of expressions needs:
  * 0.0 : f32[16, 8]. */
