@@ -205,7 +205,7 @@ static bool parse_value(Parser *p, Statement *s, OpCode code)
 {
     if (code == OP_iota && (parser_at(p, ":") || parser_at(p, "{")))
         return true;
-    if (p->token.begins_line)
+    if (parser_at_statement(p))
         return parser_expected(p, "a scalar expression");
     const Expr *value = code == OP_splat ? parse_any_scalar(p) : parse_expr(p, PRECEDENCE_ANY);
     if (!value)
@@ -217,7 +217,7 @@ static bool parse_value(Parser *p, Statement *s, OpCode code)
 /* The constant of copy_async_wait_group or setmaxnreg. */
 static bool parse_count(Parser *p, Statement *s, OpCode code)
 {
-    if (p->token.begins_line)
+    if (parser_at_statement(p))
         return parser_expected(p, code == OP_setmaxnreg
                                       ? "the number of registers of a thread"
                                       : "the number of groups that may stay in flight");
@@ -283,7 +283,7 @@ static bool at_term(const Parser *p)
 /* The value of a semaphore, or the phase of an mbarrier, after the comma. */
 static bool parse_state(Parser *p, Statement *s, const char *what)
 {
-    if (p->token.begins_line)
+    if (parser_at_statement(p))
         return parser_expected(p, what);
     const Expr *value = parse_expr(p, PRECEDENCE_ANY);
     if (value)
@@ -346,7 +346,8 @@ static bool parse_operands(Parser *p, Statement *s, OpCode code, const char *clo
     bool is_phase = allowed & op_attr_bit(ATTR_ELEMENT);
     bool fixed = op_info[code].operand_count != OPERANDS_ANY || code == OP_yield;
     bool typed = close || (op_info[code].rule == RULE_NONE && fixed);
-    if (close ? parser_at(p, close) : p->token.begins_line || !at_term(p))
+    bool ends = p->token.begins_line && (!op_info[code].operand_least || parser_at_statement(p));
+    if (close ? parser_at(p, close) : ends || !at_term(p))
         return true;
     do {
         if (allowed & op_attr_bit(ATTR_STATE) && s->operand_count)

@@ -14,6 +14,28 @@ static bool at_expression(Parser *p)
            parser_at(p, "inf") || parser_at(p, "nan");
 }
 
+/* Returns true at %a, %b = */
+static bool at_binding(Parser *p)
+{
+    Bookmark here = parser_bookmark(p);
+    bool more = p->token.kind == TOKEN_VALUE;
+    while (more) {
+        parser_advance(p);
+        more = parser_accept(p, ",") && p->token.kind == TOKEN_VALUE;
+    }
+    bool binds = here.token.kind == TOKEN_VALUE && parser_at(p, "=");
+    parser_go_to(p, here);
+    return binds;
+}
+
+bool parser_at_statement(Parser *p)
+{
+    bool op = p->token.kind == TOKEN_NAME && op_find(p->token.start, p->token.len) != OP_COUNT;
+    return p->token.begins_line &&
+           (op || at_binding(p) || parser_at(p, "@") || parser_at(p, "}") || parser_at(p, "when") ||
+            parser_at(p, "return"));
+}
+
 /* Reads the terms of `yield` or `return` that end the text of the sink. */
 static bool parse_sink(Parser *p, Sink *sink)
 {
