@@ -17,10 +17,12 @@ enum { GUARD = 1 << 26, GUARD_LOW = 1 << 20 };
 
 enum { PATTERN = 0xA5 };
 
-/* `bytes` of address space; below 4 GB where the system can be asked for that. */
+/* `bytes` of address space; below 4 GB where the system can be asked for that. Without MAP_NORESERVE
+ * the system counts what is opened for writing, and refuses more than the machine has: it would end
+ * the process only when that is written. */
 static void *reserve(size_t bytes, bool low)
 {
-    int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 #ifdef MAP_32BIT
     flags |= low ? MAP_32BIT : 0;
 #else

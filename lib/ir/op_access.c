@@ -102,12 +102,17 @@ static bool leaves_unaligned(Op *op, void *data)
     return true;
 }
 
-int64_t shared_alignment(const Value *allocation)
+int64_t swizzle_alignment(const Type *t)
 {
     enum { UNSWIZZLED = 128 };
+    return (int64_t)UNSWIZZLED << t->swizzle.bits;
+}
+
+int64_t shared_alignment(const Value *allocation)
+{
     Region *body = allocation->def->parent->program->body;
     return region_walk(body, leaves_unaligned, (void *)allocation)
-               ? SHARED_ALIGN : (int64_t)UNSWIZZLED << allocation->type->swizzle.bits;
+               ? SHARED_ALIGN : swizzle_alignment(allocation->type);
 }
 
 /* ---- clusters -------------------------------------------------------------- */

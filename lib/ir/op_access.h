@@ -85,9 +85,12 @@ static inline bool op_syncs(const Op *op, SyncKind kind, Completion c)
  * memory of `op`: wgmma and tensor copies (PTX ISA, 9.7.15.5.1 and 5.5.7). */
 bool op_needs_swizzle_alignment(const Op *op);
 
+/* The bytes of one repetition of the pattern of the swizzle of a shared tensor: 1024, 512 or 256
+ * for the swizzles of 128, 64 and 32 bytes; 128 without one. */
+int64_t swizzle_alignment(const Type *t);
+
 /* The bytes of which the place of an allocate_shared in shared memory is a multiple:
- * SHARED_ALIGN or, where an op needs it, one repetition of the pattern of its swizzle
- * (1024, 512 or 256 bytes for the swizzles of 128, 64 and 32 bytes; 128 without one). */
+ * SHARED_ALIGN or, where an op needs it, its swizzle_alignment. */
 int64_t shared_alignment(const Value *allocation);
 
 /* Returns true for a dot_async that ends its group: whatever is not told to stay open. */

@@ -5,7 +5,14 @@
 
 void print_value_name(Text *out, const Value *v)
 {
-    text_printf(out, "%%%s", v->printed ? v->printed : v->name ? v->name : "?");
+    const char *name = v->printed ? v->printed : v->name;
+    const Expr *value = v->def && v->def->code == OP_scalar ? op_expr(v->def, ATTR_VALUE) : NULL;
+    if (!name && value && expr_is_constant(value))
+        text_printf(out, "%lld", (long long)value->constant);
+    else if (!name && v->def)
+        text_printf(out, "%s(..)", op_info[v->def->code].name);
+    else
+        text_printf(out, "%%%s", name ? name : "?");
 }
 
 /* Returns true of a comparison, which takes no other one as an operand without parentheses. */

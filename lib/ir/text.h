@@ -12,7 +12,8 @@ void print_expr(Text *out, const Expr *e);
 void print_expr_within(Text *out, const Expr *e, unsigned precedence);
 /* Expressions separated by commas. */
 void print_exprs(Text *out, const Expr *const *exprs, unsigned count);
-/* `%name`; `%?` where the printer has not chosen a name. */
+/* `%name`; where the printer has not chosen a name the constant that `scalar` gives, "load_scalar(..)" of
+ * another op, else `%?`. */
 void print_value_name(Text *out, const Value *v);
 
 /* "%x"; of a value without a name "the result of cast": for messages. */

@@ -253,6 +253,17 @@ static bool verify_swizzle(Module *m, const Op *op, const Type *t)
     return true;
 }
 
+/* Checks that the tensor alone is no larger than shared memory may be. */
+static bool verify_size(Module *m, const Op *op, const Type *t)
+{
+    int64_t bits = type_shared_bits(t), bytes = bits / 8 + (bits % 8 != 0);
+    if (bits < 0)
+        return diag_error(m->diag, op->loc, "the size of %s is over 63 bits", type_text(m, t));
+    return bytes <= LIMIT_SHARED_BYTES ||
+           diag_error(m->diag, op->loc, "%s takes %lld bytes of shared memory, the limit is %d",
+                      type_text(m, t), (long long)bytes, LIMIT_SHARED_BYTES);
+}
+
 /* Checks the tensor's offset by itself; memory/lifetimes.h checks it against others. */
 static bool verify_offset(Module *m, const Op *op, const Type *t)
 {
@@ -277,9 +288,7 @@ bool verify_allocate_shared(Module *m, const Op *op)
         if (!expr_is_constant(t->strides[d]) || t->strides[d]->constant < 0)
             return diag_error(m->diag, op->loc, "stride %u of a shared tensor must be a constant "
                               "from 0", d);
-    if (type_shared_bits(t) < 0)
-        return diag_error(m->diag, op->loc, "the size of %s is over 63 bits", type_text(m, t));
-    return verify_swizzle(m, op, t) && verify_offset(m, op, t);
+    return verify_size(m, op, t) && verify_swizzle(m, op, t) && verify_offset(m, op, t);
 }
 
 bool verify_allocate_register(Module *m, const Op *op)

@@ -206,6 +206,57 @@ static bool offsets_tell_iterations(Walk *w, const Pending *pending, const Footp
     return false;
 }
 
+/* ---- certainty ------------------------------------------------------------------- */
+
+/* Returns a lower bound of the iterations of a `for`. */
+static int64_t least_iterations(const Op *loop)
+{
+    const Expr *step = op_expr(loop, ATTR_STEP);
+    int64_t by = !step ? 1 : expr_is_constant(step) ? step->constant : INT64_MAX, span;
+    int64_t first = facts_of_expr(op_expr(loop, ATTR_LOWER)).max;
+    int64_t end = facts_of_expr(op_expr(loop, ATTR_UPPER)).min;
+    if (by < 1 || __builtin_sub_overflow(end, first, &span) || span <= 0)
+        return 0;
+    return (span - 1) / by + 1;
+}
+
+/* The iterations of `loop`, which is around the walk, that came before the one that is compared, of an
+ * access before the loop; 0 of one inside: the way from there is taken. */
+static int64_t iterations_before(const Walk *w, const Pending *pending, const Op *loop)
+{
+    for (unsigned n = pending->shared; n < w->depth; n++)
+        if (w->loops[n].op == loop)
+            return pending->iterations[n];
+    return 0;
+}
+
+/* Returns true when a run that gets to `now` after the pending access gets there in the iterations
+ * that are compared, too: the loops around it run so often, and no condition lies between.
+ *
+ *     store_shared %x, %s[448]
+ *     for %i in 0 .. %n {
+ *       store_shared %y, %s[%i * 64]       <-- races if %n > 7, and is reached if %n > 0
+ *     }                                        */
+static bool is_reached(const Walk *w, const Pending *pending, const Op *now)
+{
+    bool always = true;                 /* in each iteration of the loops around `op` */
+    for (const Op *op = now->parent->parent; op; op = op->parent->parent) {
+        if (!op_is_loop(op)) {
+            always = always && op->code != OP_if;
+            continue;
+        }
+        const Expr *unrolled = op->code == OP_for ? for_index(op)->data : NULL;
+        if (unrolled && (always || unrolled == op_expr(op, ATTR_LOWER)))
+            continue;
+        int64_t before = unrolled ? 1 : iterations_before(w, pending, op);
+        int64_t least = op->code == OP_for ? least_iterations(op) : 0;
+        if (before && (!always || before >= least))
+            return false;
+        always = always && before < least;
+    }
+    return true;
+}
+
 void hazards_compare(Walk *w, const Pending *pending, const Footprint *now,
                     const Expr *const *offsets)
 {
@@ -228,7 +279,8 @@ void hazards_compare(Walk *w, const Pending *pending, const Footprint *now,
         hazards_proved(w, PROOF_MBARRIERS, then, now);
     else
         hazards_report(w, (Hazard){pending->age == AGE_DONE ? HAZARD_ORDER : HAZARD_COPY,
-                           o == OVERLAP_SURE && pending->certain, then->op, now->op, then->mode,
+                           o == OVERLAP_SURE && pending->certain &&
+                               is_reached(w, pending, now->op), then->op, now->op, then->mode,
                            now->mode, now->tile.memory});
 }
 

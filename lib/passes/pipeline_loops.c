@@ -208,10 +208,7 @@ static void rewrite(Rewrite *r)
 
 static void say_pipelined(const Rewrite *r)
 {
-    int64_t bytes = 0;
-    for (uint32_t i = 0; i < r->plan.tensor_count; i++)
-        bytes += ring_stride(r->plan.tensors[i]) *
-                 dtype_bits(r->plan.tensors[i]->type->dtype) / 8;
+    int64_t bytes = rings_bytes(r);
     if (r->plan.mbarrier) {
         SAY(r->m, r->loop->loc, LoopPipelinedByRoles, R(r->stages), R(bytes * r->stages), R(bytes));
         return;
@@ -231,30 +228,37 @@ static void warn(const Rewrite *r)
                   plan->cure);
 }
 
+/* Returns false, with the reason in the plan, for a loop that has no new form. */
+static bool check_new_loop(Rewrite *r)
+{
+    PipelinePlan *plan = &r->plan;
+    if (region_depth(r->loop->regions[0]) >= LIMIT_NESTING) {
+        plan->why = "the guards of its copies would be nested too deeply";
+    } else if (!rings_fit(r)) {
+        plan->why = arena_printf(&r->m->scratch, "its rings would take more than %d bytes of shared "
+                                 "memory", LIMIT_SHARED_BYTES);
+    } else if (!expressions_exist(r)) {
+        plan->why = "its indices leave 64 bits, or are nested too deeply";
+    } else if (!numbers_fit(r)) {
+        plan->why = "its bounds may be so far apart, or so near 2^63, that a guard of its copies would "
+                    "leave 64 bits";
+        plan->cure = "bound them: by an argument's `range`, or by the type i32";
+    } else {
+        return true;
+    }
+    return false;
+}
+
 /* Returns true when the loop was changed. */
 static bool pipeline_loop(Program *program, Op *loop)
 {
     Module *m = program->module;
     ArenaMark mark = arena_mark(&m->scratch);
     Rewrite r = rewrite_of(loop);
-    bool ok = pipeline_plan(m, loop, &r.plan);
-    if (ok && region_depth(loop->regions[0]) >= LIMIT_NESTING) {
-        r.plan.why = "the guards of its copies would be nested too deeply";
-        ok = false;
-    }
-    if (ok && !expressions_exist(&r)) {
-        r.plan.why = "its indices leave 64 bits, or are nested too deeply";
-        ok = false;
-    }
-    if (ok && !numbers_fit(&r)) {
-        r.plan.why = "its bounds may be so far apart, or so near 2^63, that a guard of its copies would "
-                     "leave 64 bits";
-        r.plan.cure = "bound them: by an argument's `range`, or by the type i32";
-        ok = false;
-    }
+    bool ok = pipeline_plan(m, loop, &r.plan) && check_new_loop(&r);
     if (ok) {
-        say_pipelined(&r);
         rewrite(&r);
+        say_pipelined(&r);
         stat_add(m, STAT_pipeline_loops_loops, 1);
     } else {
         SAY(m, loop->loc, LoopNotPipelined, R(r.plan.why));

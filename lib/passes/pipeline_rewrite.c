@@ -3,6 +3,7 @@
 #include "ir/loop.h"
 #include "ir/op_access.h"
 #include "ir/tile.h"
+#include "select/bulk.h"
 
 Rewrite rewrite_of(Op *loop)
 {
@@ -58,23 +59,23 @@ const Expr *slot_after(const Rewrite *r, const Expr *i, int64_t iterations)
 
 /* ---- rings ---------------------------------------------------------------------- */
 
-/* Each tensor begins at a multiple of its shared_alignment, and of what a swizzle permutes. */
-int64_t ring_stride(const Value *tensor)
+/* The elements from one tensor of a ring to the next: each begins at a multiple of `align` bytes,
+ * and of what a swizzle permutes. */
+static int64_t ring_stride(const Type *t, int64_t align)
 {
-    const Type *t = tensor->type;
-    int64_t align = 8 * shared_alignment(tensor), bits = dtype_bits(t->dtype);
+    int64_t bits = dtype_bits(t->dtype);
     int64_t unit = INT64_C(1) << (t->swizzle.base + t->swizzle.bits);
-    int64_t aligned = align / gcd_i64(align, bits);
+    int64_t aligned = 8 * align / gcd_i64(8 * align, bits);
     unit = unit > aligned ? unit : aligned;
     return (type_shared_bits(t) / bits + unit - 1) / unit * unit;
 }
 
-static const Type *ring_type(const Rewrite *r, const Value *tensor)
+static const Type *ring_type(const Rewrite *r, const Value *tensor, int64_t align)
 {
     const Type *t = tensor->type;
     const Expr *extents[LIMIT_RANK] = {rewrite_constant(r, r->stages)};
     const Expr **strides = arena_array(&r->m->arena, const Expr *, t->rank + 1);
-    strides[0] = rewrite_constant(r, ring_stride(tensor));
+    strides[0] = rewrite_constant(r, ring_stride(t, align));
     for (unsigned d = 0; d < t->rank; d++) {
         extents[d + 1] = t->extents[d];
         strides[d + 1] = type_stride(r->m, t, d);
@@ -89,7 +90,7 @@ static Value *build_ring(const Rewrite *r, Value *tensor)
     Op *old = tensor->def;
     Op *op = build_op(r->m, OP_allocate_shared, old->loc, NULL, 0, NULL, 0);
     Value *ring = build_result(r->m, op, tensor->name, tensor->loc,
-                               ring_type(r, tensor));
+                               ring_type(r, tensor, shared_alignment(tensor)));
     bool inside = old->parent == r->loop->regions[0];
     op_insert(inside ? r->loop->parent : old->parent, op, inside ? r->loop : old);
     op_remove(old);
@@ -183,12 +184,54 @@ static bool sink_part(Op *op, void *data)
     return true;
 }
 
-void build_rings(const Rewrite *r)
+void build_rings(Rewrite *r)
 {
     Sink sink = {r->loop, r->loop->regions[0]->first};
+    r->rings = arena_array(&r->m->scratch, Value *, r->plan.tensor_count);
     for (uint32_t i = 0; i < r->plan.tensor_count; i++)
-        r->plan.tensors[i]->data = build_ring(r, r->plan.tensors[i]);
+        r->plan.tensors[i]->data = r->rings[i] = build_ring(r, r->plan.tensors[i]);
     region_walk(r->program->body, sink_part, &sink);
+}
+
+/* Returns true when a copy of `copies` into the ring goes by a tensor map. */
+static bool takes_map(const Rewrite *r, const Region *copies, const Value *ring)
+{
+    TensorMap map;
+    for (const Op *op = copies->first; op; op = op->next)
+        if (op_is_bulk_copy(op) && op_memory_operand(op) == ring && bulk_goes_by_map(r->m, op, &map))
+            return true;
+    return false;
+}
+
+void space_rings(const Rewrite *r, const Region *copies)
+{
+    for (uint32_t i = 0; i < r->plan.tensor_count; i++) {
+        Value *tensor = r->plan.tensors[i], *ring = r->rings[i];
+        const Type *dense = ring->type;
+        ring->type = ring_type(r, tensor, swizzle_alignment(tensor->type));
+        if (!takes_map(r, copies, ring))
+            ring->type = dense;
+    }
+}
+
+bool rings_fit(const Rewrite *r)
+{
+    int64_t left = 8 * (int64_t)LIMIT_SHARED_BYTES;
+    for (uint32_t i = 0; i < r->plan.tensor_count; i++) {
+        const Type *t = r->plan.tensors[i]->type;
+        left -= r->stages * ring_stride(t, swizzle_alignment(t)) * dtype_bits(t->dtype);
+    }
+    return left >= 0;
+}
+
+int64_t rings_bytes(const Rewrite *r)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < r->plan.tensor_count; i++) {
+        const Type *t = r->rings[i]->type;
+        bytes += type_stride(r->m, t, 0)->constant * dtype_bits(t->dtype) / 8;
+    }
+    return bytes;
 }
 
 /* ---- ops that run ahead ---------------------------------------------------------- */

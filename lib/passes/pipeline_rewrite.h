@@ -16,6 +16,7 @@ typedef struct Rewrite {
     int64_t stages;
     const Expr *lower, *upper, *step;
     PipelinePlan plan;
+    Value **rings;          /* of the plan's tensors, by build_rings; on the scratch arena */
 } Rewrite;
 
 /* A rewrite of `loop`, which is marked, without a plan yet. */
@@ -37,11 +38,16 @@ const Expr *slot_after(const Rewrite *r, const Expr *i, int64_t iterations);
 
 /* ---- rings ---------------------------------------------------------------------- */
 
-/* Elements from one tensor of a ring to the next. */
-int64_t ring_stride(const Value *tensor);
 /* Puts a ring in the place of each tensor of the plan, to which Value.data of the tensor
  * points from then on. Parts of the tensors that stand before the loop move into it. */
-void build_rings(const Rewrite *r);
+void build_rings(Rewrite *r);
+/* Moves the tensors of a ring apart, as far as tensor maps need, where a copy of `copies` goes
+ * into it by one: for copies that stand where they will run, on whose bounds the choice depends. */
+void space_rings(const Rewrite *r, const Region *copies);
+/* Returns true when the rings are no larger than shared memory may be. */
+bool rings_fit(const Rewrite *r);
+/* Bytes from the tensors of all rings to the next ones. */
+int64_t rings_bytes(const Rewrite *r);
 /* Gives each op of `region`, or `op` alone, tensor `slot` of the rings in place of the
  * tensor. */
 void enter_rings(const Rewrite *r, Region *region, const Expr *slot);

@@ -120,8 +120,9 @@ static void count_in_slot(const Rewrite *r, Region *copies, const Expr *slot)
             op_set_attr(r->m, op, (Attr){.kind = ATTR_ELEMENT, .expr = slot});
 }
 
-/* Value.data of the old mbarriers points to the full ones, so that copies take these. */
-static void build_producer(const Rewrite *r, const Ring *ring, Region *group)
+/* Value.data of the old mbarriers points to the full ones, so that copies take these. Returns the
+ * region of the copies. */
+static Region *build_producer(const Rewrite *r, const Ring *ring, Region *group)
 {
     Op *loop = build_loop(r, group);
     Region *body = loop->regions[0];
@@ -132,6 +133,7 @@ static void build_producer(const Rewrite *r, const Ring *ring, Region *group)
     count_in_slot(r, body, slot);
     insert_wait(r, ring->empty, slot, last, body);
     insert_arrival(r, ring->full, slot, body);
+    return body;
 }
 
 /* ---- the consumers ------------------------------------------------------------------- */
@@ -237,10 +239,11 @@ void rewrite_roles(Rewrite *r)
                  .ordered = meets_access(r->loop->prev, true) &&
                             meets_access(r->loop->next, false)};
     build_rings(r);
-    build_producer(r, &ring, build_group(r, threads, PRODUCER_THREADS));
+    Region *copies = build_producer(r, &ring, build_group(r, threads, PRODUCER_THREADS));
     build_consumers(r, &ring);
     op_remove(r->plan.mbarrier->def);
     move_consumers(r, build_group(r, 0, threads));
+    space_rings(r, copies);
     r->program->warps++;
     program_clear_data(r->program);
     if (products)

@@ -199,8 +199,7 @@ bool bulk_plan(Module *m, const Op *op, BulkPlan *plan)
     return choose(m, op, bulk_reason(m, op, &source), plan);
 }
 
-/* Returns true when a map serves the bulk copy `op`, where cp.async.bulk does not. */
-static bool goes_by_map(Module *m, const Op *op, TensorMap *map)
+bool bulk_goes_by_map(Module *m, const Op *op, TensorMap *map)
 {
     const char *why;
     MemoryTile source = bulk_global_tile(op);
@@ -218,7 +217,7 @@ static bool settle(Op *op, void *changed)
     Module *m = op->parent->program->module;
     ArenaMark mark = arena_mark(&m->scratch);
     TensorMap map;
-    if (op_is_bulk_copy(op) && !op_attr(op, ATTR_VIA) && goes_by_map(m, op, &map)) {
+    if (op_is_bulk_copy(op) && !op_attr(op, ATTR_VIA) && bulk_goes_by_map(m, op, &map)) {
         write_via(m, op);
         *(bool *)changed = true;
     }

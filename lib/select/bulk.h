@@ -27,6 +27,9 @@ typedef struct BulkPlan {
 /* Plans the copy; false after an error that says what is missing. */
 bool bulk_plan(Module *m, const Op *op, BulkPlan *plan);
 
+/* Returns true, and the map, when one serves the bulk copy `op` where cp.async.bulk does not. */
+bool bulk_goes_by_map(Module *m, const Op *op, TensorMap *map);
+
 /* Writes `via = tensor` on each copy of `p` that goes by a map, as select-instructions does:
  * its shared tensor is aligned for it from then on (shared_alignment). Returns true when
  * that changed the program. */

@@ -5,28 +5,32 @@
 #include "ir/text.h"
 #include "ir/verify.h"
 
-/* Reads ? A : B, each into a region of its own where `regions` are given. */
-static bool parse_sides(Parser *p, Region *const *regions, Term *sides)
+/* Reads ? A : B, each into a region of its own; `untaken`: the side that a constant condition does
+ * not take, or 2. */
+static bool parse_sides(Parser *p, Region *const *regions, unsigned untaken, Term *sides)
 {
     Region *outer = p->region;
     bool ok = parser_enter(p, &p->regions);
     for (unsigned i = 0; ok && i < 2; i++) {
         p->region = regions[i];
+        p->untaken += i == untaken;
         ok = parser_expect(p, i ? ":" : "?", "between the sides of a choice") &&
              parse_term(p, PRECEDENCE_ANY, &sides[i]);
+        p->untaken -= i == untaken;
         p->region = outer;
     }
     p->regions--;
     return ok;
 }
 
-/* The ops of the side that is not taken go to a region that nothing refers to. */
+/* The ops of the side that is not taken go to a region that nothing refers to. The condition may
+ * guard it, as in `N == 0 ? 1 : K / N`: only its grammar is checked. */
 static bool choose_constant(Parser *p, bool taken, Term *t)
 {
     Term sides[2];
     Region *unused = p->region ? build_region(p->program, p->region->parent) : NULL;
     Region *regions[] = {taken ? p->region : unused, taken ? unused : p->region};
-    if (!parse_sides(p, regions, sides))
+    if (!parse_sides(p, regions, taken, sides))
         return false;
     *t = sides[!taken];
     return true;
@@ -37,7 +41,7 @@ static bool choose_elements(Parser *p, Loc loc, Term *t)
 {
     Term terms[3] = {*t};
     Region *regions[] = {p->region, p->region};
-    return parse_sides(p, regions, &terms[1]) &&
+    return parse_sides(p, regions, 2, &terms[1]) &&
            term_elementwise(p, OP_select, loc, terms, 3, t);
 }
 
@@ -79,14 +83,14 @@ static bool choose_branch(Parser *p, Loc loc, Term *t)
     Term sides[2];
     Region *regions[2];
     Attr cond = {.kind = ATTR_COND, .expr = t->expr};
-    if (!term_can_build(p, loc))
+    if (!term_can_build(p, loc, "a `? :` whose condition is no constant"))
         return false;
     Op *op = build_op(p->m, OP_if, loc, NULL, 0, &cond, 1);
     for (unsigned i = 0; i < 2; i++) {
         regions[i] = build_region(p->program, op);
         build_op_region(p->m, op, regions[i]);
     }
-    if (!parse_sides(p, regions, sides) || !yield_sides(p, loc, regions, sides, &type))
+    if (!parse_sides(p, regions, 2, sides) || !yield_sides(p, loc, regions, sides, &type))
         return false;
     op_insert(p->region, op, NULL);
     *t = term_of_any(p, loc, build_result(p->m, op, NULL, loc, type));

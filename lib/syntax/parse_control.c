@@ -153,6 +153,16 @@ static bool at_clause(Parser *p)
     return found;
 }
 
+/* Reads iter(..) of a header with an error. The name of the value that cannot be read becomes a broken
+ * one. */
+static void parse_broken_iter(Parser *p, Statement *s)
+{
+    bool ok = parse_iter(p, s, s->carried);
+    const Token *name = &s->carried[s->operand_count];
+    if (!ok && s->operand_count < LIMIT_NAMES && name->kind == TOKEN_VALUE)
+        define_broken(p, name);
+}
+
 /* Goes from the word of a loop, over a header that cannot be read at `wrong`, to the brace of its
  * region; reads iter(..) after that place. Other names that the header binds, and that are not
  * visible, become broken values. False where no region follows. */
@@ -163,7 +173,7 @@ static bool skip_header(Parser *p, Statement *s, const char *wrong)
         if (p->token.kind == TOKEN_END || parser_at(p, "}"))
             break;
         if (p->token.start >= wrong && at_clause(p) && parser_accept(p, "iter")) {
-            parse_iter(p, s, s->carried);
+            parse_broken_iter(p, s);
             continue;
         }
         depth += parser_at(p, "(");
@@ -223,6 +233,24 @@ static bool check_no_binding(Parser *p)
                                             "compares by `==`");
 }
 
+/* Passes the condition of a while: up to `drain`, `iter`, the region, or a colon that belongs to no
+ * `?` of the condition and stands in no brackets. */
+static void skip_condition(Parser *p)
+{
+    unsigned depth = 0, choices = 0;
+    while (!at_clause(p) && !parser_at(p, "{") && !parser_at(p, "}") &&
+           p->token.kind != TOKEN_END) {
+        bool colon = parser_at(p, ":") && !depth;
+        if (colon && !choices)
+            return;
+        choices -= colon;
+        choices += parser_at(p, "?") && !depth;
+        depth += parser_at(p, "(") || parser_at(p, "[");
+        depth -= depth && (parser_at(p, ")") || parser_at(p, "]"));
+        parser_advance(p);
+    }
+}
+
 /* Reads COND [drain(WORD)] [iter(...)] [: types]. The condition may use the carried values, which
  * are named after it, so it is only passed here. */
 static bool parse_while_header(Parser *p, Statement *s, Token *carried, Bookmark *cond,
@@ -230,9 +258,7 @@ static bool parse_while_header(Parser *p, Statement *s, Token *carried, Bookmark
 {
     parser_advance(p);
     *cond = parser_bookmark(p);
-    while (!at_clause(p) && !parser_at(p, ":") && !parser_at(p, "{") && !parser_at(p, "}") &&
-           p->token.kind != TOKEN_END)
-        parser_advance(p);
+    skip_condition(p);
     *cond_end = p->token.start;
     if (!parse_drain(p, s) || (parser_accept(p, "iter") && !parse_iter(p, s, carried)))
         return false;

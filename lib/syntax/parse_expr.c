@@ -85,9 +85,11 @@ static bool parse_log2(Parser *p, Term *out)
         return term_elementwise(p, OP_log2, loc, terms, 1, out);
     int64_t n = terms[0].kind == TERM_INTEGER && expr_is_constant(terms[0].expr)
                     ? terms[0].expr->constant : 0;
+    *out = terms[0];
     if (n < 1 || n & (n - 1))
-        return diag_error(p->diag, loc, "`log2` takes a tensor or a constant power of 2, got %s",
-                          term_text(p, &terms[0]));
+        return term_undefined(p, loc, out, arena_printf(&p->m->arena, "`log2` takes a tensor or a "
+                                                        "constant power of 2, got %s",
+                                                        term_text(p, out)));
     *out = term_of_expr(loc, expr_constant(&p->m->exprs, __builtin_ctzll((uint64_t)n)));
     return true;
 }
@@ -288,6 +290,12 @@ static bool parse_leaf(Parser *p, unsigned precedence, Term *out)
 }
 
 /* ---- operators ------------------------------------------------------------ */
+
+bool parser_check_angle(Parser *p)
+{
+    return !parser_at(p, "not") ||
+           diag_error(p->diag, p->token.loc, "`not` needs parentheses between `<` and `>`");
+}
 
 bool parser_at_infix(const Parser *p)
 {

@@ -51,18 +51,29 @@ bool function_note(Parser *p, const Function *f)
 
 /* ---- definitions ------------------------------------------------------------ */
 
-/* Skips a type or a default: up to the comma or bracket that ends it. */
+/* Skips a type or a default: up to the comma or bracket that ends it. Between parentheses and
+ * brackets `<` compares, else it opens ptr<T>. */
 static void skip_part(Parser *p, const char *close)
 {
-    unsigned depth = 0;
-    while (p->token.kind != TOKEN_END && !p->token.begins_line) {
-        if (!depth && (parser_at(p, ",") || parser_at(p, close) || parser_at(p, "=") ||
-                       parser_at(p, "{") || p->token.kind == TOKEN_VALUE))
+    unsigned depth = 0, angles = 0;
+    while (p->token.kind != TOKEN_END && !parser_at(p, "{") && !parser_at(p, "}")) {
+        if (!depth && !angles && (parser_at(p, ",") || parser_at(p, close) || parser_at(p, "=") ||
+                                  p->token.kind == TOKEN_VALUE))
             return;
-        depth += parser_at(p, "(") || parser_at(p, "[") || parser_at(p, "<");
-        depth -= depth && (parser_at(p, ")") || parser_at(p, "]") || parser_at(p, ">"));
+        angles += !depth && parser_at(p, "<");
+        angles -= !depth && angles && parser_at(p, ">");
+        depth += parser_at(p, "(") || parser_at(p, "[");
+        depth -= depth && (parser_at(p, ")") || parser_at(p, "]"));
         parser_advance(p);
     }
+}
+
+/* Checks that a default ends at the token. */
+static bool check_default_ends(Parser *p, const Parameter *q)
+{
+    return parser_at(p, ",") || parser_at(p, ">") ||
+           parser_expected(p, arena_printf(&p->m->arena, "`,` or `>` after the default of %s (a "
+                                           "comparison needs parentheses)", q->symbol->name));
 }
 
 /* : type, : layout; a constant without one. */
@@ -112,6 +123,8 @@ static bool parse_parameters(Parser *p, Function *f)
             q->has_default = true;
             q->value = parser_bookmark(p);
             skip_part(p, ">");
+            if (!check_default_ends(p, q))
+                return false;
         }
     } while (parser_accept(p, ","));
     return parser_expect(p, ">", "after the parameters");
@@ -224,7 +237,7 @@ static bool parse_parameter_value(Parser *p, const Parameter *q, Symbol *s)
     if (parser_at_bare_type(p))
         return diag_error(p->diag, p->token.loc, "parameter %s is a constant, got the type %.*s",
                           q->symbol->name, (int)p->token.len, p->token.start);
-    if (!parse_term(p, PRECEDENCE_SUM, &t))
+    if (!parser_check_angle(p) || !parse_term(p, PRECEDENCE_SUM, &t))
         return false;
     t = term_as_scalar(p, &t);
     return set_number(s, &t) || diag_error(p->diag, t.loc, "parameter %s is a constant, got %s",
@@ -466,14 +479,6 @@ static bool bind_argument(Parser *p, Call *c, unsigned i)
     return parser_define(p, &a->name, v, p->region, REBIND_REGION);
 }
 
-/* Checks that a default was read to its end, as `skip_part` found it. */
-static bool check_default_ends(Parser *p, const Parameter *q)
-{
-    return parser_at(p, ",") || parser_at(p, ">") ||
-           parser_expected(p, arena_printf(&p->m->arena, "`,` or `>` after the default of %s (a "
-                                           "comparison needs parentheses)", q->symbol->name));
-}
-
 /* Gives the parameters that are open their defaults. */
 static bool bind_defaults(Parser *p, Call *c)
 {
@@ -640,7 +645,7 @@ bool parse_call(Parser *p, Sink *results)
     if (!c->f)
         return diag_error(p->diag, p->token.loc, "@%.*s is not a function that is defined above",
                           (int)p->token.len, p->token.start);
-    if (c->f->broken || !term_can_build(p, c->loc))
+    if (c->f->broken || !term_can_build(p, c->loc, "a call"))
         return false;
     parser_advance(p);
     return parse_given(p, c) && parse_terms(p, c->terms, LIMIT_NAMES, &c->count) &&

@@ -205,7 +205,7 @@ static bool parse_value(Parser *p, Statement *s, OpCode code)
 {
     if (code == OP_iota && (parser_at(p, ":") || parser_at(p, "{")))
         return true;
-    if (p->token.begins_line)
+    if (parser_at_statement(p))
         return parser_expected(p, "a scalar expression");
     const Expr *value = code == OP_splat ? parse_any_scalar(p) : parse_expr(p, PRECEDENCE_ANY);
     if (!value)
@@ -217,7 +217,7 @@ static bool parse_value(Parser *p, Statement *s, OpCode code)
 /* The constant of copy_async_wait_group or setmaxnreg. */
 static bool parse_count(Parser *p, Statement *s, OpCode code)
 {
-    if (p->token.begins_line)
+    if (parser_at_statement(p))
         return parser_expected(p, code == OP_setmaxnreg
                                       ? "the number of registers of a thread"
                                       : "the number of groups that may stay in flight");
@@ -283,7 +283,7 @@ static bool at_term(const Parser *p)
 /* The value of a semaphore, or the phase of an mbarrier, after the comma. */
 static bool parse_state(Parser *p, Statement *s, const char *what)
 {
-    if (p->token.begins_line)
+    if (parser_at_statement(p))
         return parser_expected(p, what);
     const Expr *value = parse_expr(p, PRECEDENCE_ANY);
     if (value)
@@ -321,16 +321,21 @@ static bool parse_operand_place(Parser *p, Statement *s, uint64_t *allowed)
     return true;
 }
 
-/* Takes an operand alone whose definition was broken, so that the others are still read. */
+/* Takes an operand alone whose definition was broken, so that the others are still read. One with an
+ * operator behind it is left: its expression stays silent. */
 static bool take_broken_operand(Parser *p, Statement *s)
 {
+    Bookmark here = parser_bookmark(p);
     const Symbol *name = p->token.kind == TOKEN_VALUE ? parser_symbol(p, &p->token) : NULL;
     const Value *v = name ? symbol_value(p, name) : NULL;
     if (!v || v->type)
         return false;
     parser_advance(p);
     s->broken = true;
-    return !parser_at_infix(p);
+    if (!parser_at_infix(p))
+        return true;
+    parser_go_to(p, here);
+    return false;
 }
 
 /* Operands, each a term, separated by commas; `close` ends a call, else NULL. Terms may say their
@@ -341,7 +346,8 @@ static bool parse_operands(Parser *p, Statement *s, OpCode code, const char *clo
     bool is_phase = allowed & op_attr_bit(ATTR_ELEMENT);
     bool fixed = op_info[code].operand_count != OPERANDS_ANY || code == OP_yield;
     bool typed = close || (op_info[code].rule == RULE_NONE && fixed);
-    if (close ? parser_at(p, close) : p->token.begins_line || !at_term(p))
+    bool ends = p->token.begins_line && (!op_info[code].operand_least || parser_at_statement(p));
+    if (close ? parser_at(p, close) : ends || !at_term(p))
         return true;
     do {
         if (allowed & op_attr_bit(ATTR_STATE) && s->operand_count)
@@ -853,7 +859,7 @@ static OpCode find_leaf_op(Parser *p)
         diag_error(p->diag, p->token.loc, "%s cannot stand in an expression",
                    op_info[code].name);
     else
-        return term_can_build(p, p->token.loc) ? code : OP_COUNT;
+        return term_can_build(p, p->token.loc, op_info[code].name) ? code : OP_COUNT;
     return OP_COUNT;
 }
 

@@ -14,6 +14,28 @@ static bool at_expression(Parser *p)
            parser_at(p, "inf") || parser_at(p, "nan");
 }
 
+/* Returns true at %a, %b = */
+static bool at_binding(Parser *p)
+{
+    Bookmark here = parser_bookmark(p);
+    bool more = p->token.kind == TOKEN_VALUE;
+    while (more) {
+        parser_advance(p);
+        more = parser_accept(p, ",") && p->token.kind == TOKEN_VALUE;
+    }
+    bool binds = here.token.kind == TOKEN_VALUE && parser_at(p, "=");
+    parser_go_to(p, here);
+    return binds;
+}
+
+bool parser_at_statement(Parser *p)
+{
+    bool op = p->token.kind == TOKEN_NAME && op_find(p->token.start, p->token.len) != OP_COUNT;
+    return p->token.begins_line &&
+           (op || at_binding(p) || parser_at(p, "@") || parser_at(p, "}") || parser_at(p, "when") ||
+            parser_at(p, "return"));
+}
+
 /* Reads the terms of `yield` or `return` that end the text of the sink. */
 static bool parse_sink(Parser *p, Sink *sink)
 {
@@ -64,6 +86,14 @@ static bool parse_call_statement(Parser *p, Statement *s)
     return parse_call(p, sink) && bind_terms(p, s, sink);
 }
 
+/* Reports `return` where no function's body ends. */
+static bool report_return(Parser *p)
+{
+    return diag_error(p->diag, p->token.loc, p->call ? "`return` stands at the end of a function's body, "
+                      "not inside of a loop or branch" : "`return` gives the values of a function: a "
+                      "program stores its own, and ends early by `exit`");
+}
+
 /* Reports a name that is no op's; for jumps out of a loop's body, how to do without. */
 static bool report_unknown_op(Parser *p)
 {
@@ -74,6 +104,8 @@ static bool report_unknown_op(Parser *p)
     if (parser_at(p, "continue"))
         return diag_error(p->diag, loc, "a loop has no `continue`: put the statements that it "
                           "would pass over into `if`, which may give values to `yield`");
+    if (parser_at(p, "return"))
+        return report_return(p);
     return diag_error(p->diag, loc, "unknown op %s%s", token_text(p, &p->token),
                       nearest_op_text(p, &p->token));
 }

@@ -171,7 +171,7 @@ static bool can_rebind(const Symbol *s, const Region *region, Rebinding how)
 
 static bool report_rebinding(Parser *p, const Token *name, const Symbol *s, Rebinding how)
 {
-    if (how == REBIND_REGION && s->region)
+    if (how == REBIND_REGION)
         diag_error(p->diag, name->loc, "%%%s would hide the value of an outer region, which only "
                    "iter and yield change", s->name);
     else
@@ -562,7 +562,9 @@ static bool parse_grid(Parser *p)
     do {
         if (program->grid_rank == 3)
             return diag_error(p->diag, p->token.loc, "a grid of more than 3 dimensions");
-        const Expr *e = parse_expr(p, PRECEDENCE_SUM);
+        p->no_ops = "in a grid";
+        const Expr *e = parser_check_angle(p) ? parse_expr(p, PRECEDENCE_SUM) : NULL;
+        p->no_ops = NULL;
         if (!e)
             return false;
         program->grid[program->grid_rank++] = e;

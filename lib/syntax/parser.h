@@ -77,6 +77,8 @@ typedef struct Parser {
     struct Import *imports; /* files, in the order of their ends; syntax/import.c */
     Sink *sink;             /* of the text being read, or NULL */
     const char *no_ops;     /* where expressions may not become ops: "in a condition"; or NULL */
+    unsigned untaken;       /* sides of constant choices that are read and not taken: what is
+                               computed there may not exist */
     unsigned regions;       /* that are open, those of `when` too */
     unsigned nesting;       /* open parentheses and unary operators */
     bool end_reported;      /* "unexpected end" is said once */
@@ -173,6 +175,8 @@ bool parse_choice(Parser *p, Term *t);
 bool parse_terms(Parser *p, Term *terms, unsigned capacity, unsigned *count);
 /* A scalar expression. */
 const Expr *parse_expr(Parser *p, unsigned precedence);
+/* Reports `not` at the token, which needs parentheses between < and >. */
+bool parser_check_angle(Parser *p);
 /* Returns true where an operator between two operands stands; where that or a comma does; and at a
  * name before `(`. */
 bool parser_at_infix(const Parser *p);

@@ -38,6 +38,9 @@ static inline void statement_add_expr(Statement *s, AttrKind kind, const Expr *e
 
 /* ", did you mean `load_global`?" where an op's name is like the token, else "" (parse_op.c). */
 const char *nearest_op_text(Parser *p, const Token *t);
+/* Returns true where a line begins that does not go on with the statement before: with names and `=`,
+ * an op, a call or `}` (parse_region.c). */
+bool parser_at_statement(Parser *p);
 /* Reads %a, %b = (parse_op.c). */
 bool parse_result_names(Parser *p, Statement *s);
 /* Keeps names of a broken statement, which are not visible yet, from giving errors where used. */

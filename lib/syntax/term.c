@@ -125,13 +125,19 @@ unsigned operator_precedence(const Operator *o)
 
 /* ---- scalars ------------------------------------------------------------ */
 
+bool term_undefined(Parser *p, Loc loc, Term *a, const char *why)
+{
+    *a = term_of_expr(a->loc, expr_constant(&p->m->exprs, 0));
+    return p->untaken || diag_error(p->diag, loc, "%s", why);
+}
+
 static bool combine_expr(Parser *p, ScalarOp op, const char *spelling, Loc loc, Term *a,
                          const Expr *b)
 {
     const char *why;
     const Expr *e = expr_make(&p->m->exprs, op, a->expr, b, &why);
     if (!e)
-        return diag_error(p->diag, loc, "`%s` gives %s", spelling, why);
+        return term_undefined(p, loc, a, arena_printf(&p->m->arena, "`%s` gives %s", spelling, why));
     a->expr = e;
     return true;
 }
@@ -139,9 +145,12 @@ static bool combine_expr(Parser *p, ScalarOp op, const char *spelling, Loc loc, 
 /* a << b and a >> b are a * 2^b and a / 2^b. */
 static bool shift_expr(Parser *p, const Operator *o, Loc loc, Term *a, const Expr *b)
 {
-    if (!expr_is_constant(b) || b->constant < 0 || b->constant > 62)
-        return diag_error(p->diag, loc, "`%s` of a scalar is by a constant from 0 to 62, got %s",
-                          o->spelling, expr_text(p->m, b));
+    if (!expr_is_constant(b) || b->constant < 0 || b->constant > 62) {
+        const char *why = arena_printf(&p->m->arena, "`%s` of a scalar is by a constant from 0 to "
+                                       "62, got %s", o->spelling, expr_text(p->m, b));
+        return expr_is_constant(b) ? term_undefined(p, loc, a, why)
+                                   : diag_error(p->diag, loc, "%s", why);
+    }
     return combine_expr(p, o->scalar, o->spelling, loc, a,
                         expr_constant(&p->m->exprs, INT64_C(1) << b->constant));
 }
@@ -156,7 +165,7 @@ static double constant_double(Constant n)
 static bool report_large(Parser *p, const Operator *o, Loc loc, const Term *a, const Term *b)
 {
     const Term *terms[] = {a, b};
-    for (unsigned i = 0; i < 2; i++)
+    for (unsigned i = 0; i < 2 && !p->untaken; i++)
         if (terms[i]->whole && terms[i]->number.magnitude > INT64_MAX)
             return diag_error(p->diag, loc, "integer %s%llu is over 63 bits: `%s` is exact only "
                               "below", terms[i]->number.negative ? "-" : "",
@@ -202,7 +211,8 @@ static bool combine_numbers(Parser *p, const Operator *o, Loc loc, Term *a, cons
                           o->spelling);
     }
     if (isnan(r) && !isnan(u) && !isnan(v))
-        return diag_error(p->diag, loc, "`%s` of these numbers is undefined", o->spelling);
+        return term_undefined(p, loc, a, arena_printf(&p->m->arena, "`%s` of these numbers is "
+                                                      "undefined", o->spelling));
     *a = term_of_number(a->loc, constant_of_real(r));
     return true;
 }
@@ -235,18 +245,18 @@ bool op_is_callable(OpCode code)
     return true;
 }
 
-bool term_can_build(Parser *p, Loc loc)
+bool term_can_build(Parser *p, Loc loc, const char *what)
 {
     if (p->region && !p->no_ops)
         return true;
-    return diag_error(p->diag, loc, "an op on tensors cannot stand %s",
+    return diag_error(p->diag, loc, "%s cannot stand %s", what,
                       p->no_ops ? p->no_ops : "outside of a program");
 }
 
 bool term_build(Parser *p, OpCode code, Loc loc, Value *const *operands, unsigned count,
                 const Attr *attrs, unsigned attr_count, const Type *type, Term *out)
 {
-    if (!term_can_build(p, loc))
+    if (!term_can_build(p, loc, "an op on tensors"))
         return false;
     Op *op = build_op(p->m, code, loc, operands, count, attrs, attr_count);
     op_insert(p->region, op, NULL);
@@ -258,6 +268,8 @@ bool term_build(Parser *p, OpCode code, Loc loc, Value *const *operands, unsigne
 static bool build_constant(Parser *p, Loc loc, Constant number, const Type *type, Term *out)
 {
     Attr attr = {.kind = ATTR_INIT, .number = number};
+    if (dtype_is_integer(type->dtype) && !number.is_real && !number.magnitude)
+        attr.number.negative = false;
     return term_build(p, OP_allocate_register, loc, NULL, 0, &attr, 1, type, out);
 }
 
@@ -317,6 +329,14 @@ static bool check_dtype(Parser *p, const Term *t, const Type *like)
                       term_text(p, t), dtype_name(like->dtype), dtype_name(like->dtype));
 }
 
+/* The scalar that stands where one is wanted, or where no type is: 0 for -0, and 5 for i8(5) beside a
+ * scalar. */
+static Term as_scalar_of(Parser *p, const Term *t, const Type *like)
+{
+    bool scalar = like ? like->kind == TYPE_SCALAR : !t->dtype;
+    return scalar ? term_as_scalar(p, t) : *t;
+}
+
 Value *term_value(Parser *p, const Term *t, const Type *like)
 {
     Constant n;
@@ -332,7 +352,7 @@ Value *term_value(Parser *p, const Term *t, const Type *like)
         return real_argument(t->real);
     if (like && like->kind == TYPE_REG && fills(t, like->dtype))
         return integer_value(p, t->loc, t->expr, like);
-    Term scalar = like && like->kind == TYPE_SCALAR ? term_as_scalar(p, t) : *t;
+    Term scalar = as_scalar_of(p, t, like);
     if (scalar.kind == TERM_INTEGER && (!like || like->kind == TYPE_SCALAR))
         return build_scalar(p, &scalar, like);
     report_no_value(p, t, like);
@@ -341,8 +361,9 @@ Value *term_value(Parser *p, const Term *t, const Type *like)
 
 const Type *parse_term_type(Parser *p, const Term *t)
 {
-    bool scalar = t->kind == TERM_INTEGER && (parser_at(p, "i32") || parser_at(p, "u32") ||
-                                              parser_at(p, "i64")) && !parser_before(p, "[");
+    bool integer = as_scalar_of(p, t, NULL).kind == TERM_INTEGER;
+    bool scalar = integer && (parser_at(p, "i32") || parser_at(p, "u32") || parser_at(p, "i64")) &&
+                  !parser_before(p, "[");
     return parse_type(p, scalar ? TYPE_SCALAR : TYPE_REG);
 }
 

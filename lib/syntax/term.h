@@ -60,6 +60,9 @@ Term term_of_any(Parser *p, Loc loc, Value *v);
  * tensors, and 5 for i8(5); other terms as they are. */
 Term term_as_scalar(Parser *p, const Term *t);
 
+/* Reports that there is no such number as would be in `a`; where it is not taken, 0 stands for it. */
+bool term_undefined(Parser *p, Loc loc, Term *a, const char *why);
+
 /* Returns true, and the number, of a constant. */
 bool term_constant(const Term *t, Constant *out);
 /* "the number 0.5", "a shared tensor, f16[16, 8] shared", for messages. */
@@ -114,8 +117,8 @@ bool term_build(Parser *p, OpCode code, Loc loc, Value *const *operands, unsigne
 /* Returns true of ops on register tensors alone, which may be written as calls: exp2(%x). */
 bool op_is_callable(OpCode code);
 
-/* Returns true where ops may be built; else an error at `loc`. */
-bool term_can_build(Parser *p, Loc loc);
+/* Returns true where ops may be built; else an error at `loc`: "`what` cannot stand in a grid". */
+bool term_can_build(Parser *p, Loc loc, const char *what);
 
 /* A term, and after a colon its type, which a constant outside of expressions needs:
  * 0.0 : f32[16, 8]. */

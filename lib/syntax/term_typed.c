@@ -18,7 +18,7 @@ static bool give_type(Parser *p, DType t, const Term *a, uint64_t *code)
     Constant n;
     term_constant(a, &n);
     *code = constant_encode(t, n);
-    return a->dtype || constant_fits(t, n) ||
+    return a->dtype || constant_fits(t, n) || p->untaken ||
            diag_error(p->diag, a->loc, "%s", constant_misfit(&p->m->arena, t, n));
 }
 
@@ -74,7 +74,8 @@ bool typed_combine(Parser *p, const Operator *o, Loc loc, Term *a, const Term *b
     if (!f || !verify_op_defined(o->tensor, t))
         return diag_error(p->diag, loc, "`%s` is not defined for %s", o->spelling, dtype_name(t));
     if (dtype_is_integer(t) && (o->tensor == OP_div || o->tensor == OP_mod) && !y)
-        return diag_error(p->diag, loc, "`%s` gives division by zero", o->spelling);
+        return term_undefined(p, loc, a, arena_printf(&p->m->arena, "`%s` gives division by zero",
+                                                      o->spelling));
     *a = term_of_typed(a->loc, t, constant_decode(t, f(t, x, y)));
     return true;
 }

@@ -102,18 +102,41 @@ static int make_kind(Run *run, bool pointers)
     return EXIT_OK;
 }
 
+/* Checks that all scalars, or all pointers, have values. */
+static int check_known(const Run *run, bool pointers)
+{
+    for (size_t i = 0; i < run->info->arg_count; i++) {
+        const tilus_arg_info *info = &run->info->args[i];
+        if (run->known[i] || (info->kind == TILUS_ARG_POINTER) != pointers)
+            continue;
+        fprintf(stderr, "%s: error: argument %%%s has no value, give --arg %s=VALUE\n", TOOL,
+                info->name, info->name);
+        return EXIT_USAGE;
+    }
+    return EXIT_OK;
+}
+
+/* Checks the scalars before data are made by them: pointers are still NULL, which fits any program. */
+static int check_scalars(const Run *run)
+{
+    int64_t grid[3];
+    char message[512];
+    if (tilus_kernel_check(run->info, run->args, run->info->arg_count, grid, message,
+                           sizeof message) == TILUS_OK)
+        return EXIT_OK;
+    fprintf(stderr, "%s: error: %s\n", TOOL, message);
+    return EXIT_DIAGNOSTICS;
+}
+
 int arguments_make(Run *run)
 {
     int status = allocate(run);
-    if (status == EXIT_OK)
-        status = make_kind(run, false);
-    if (status == EXIT_OK)
-        status = make_kind(run, true);
-    for (size_t i = 0; status == EXIT_OK && i < run->info->arg_count; i++)
-        if (!run->known[i]) {
-            fprintf(stderr, "%s: error: argument %%%s has no value, give --arg %s=VALUE\n",
-                    TOOL, run->info->args[i].name, run->info->args[i].name);
-            status = EXIT_USAGE;
-        }
+    for (int pointers = 0; pointers < 2 && status == EXIT_OK; pointers++) {
+        status = make_kind(run, pointers);
+        if (status == EXIT_OK)
+            status = check_known(run, pointers);
+        if (status == EXIT_OK && !pointers)
+            status = check_scalars(run);
+    }
     return status;
 }
