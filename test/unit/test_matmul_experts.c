@@ -445,11 +445,61 @@ static void combines_few_rows_in_blocks(void **state)
           .residual = true}, 0, 0, {[0] = 3, [5] = 4, [6] = 1, [30] = 8, [31] = 9, [32] = 3, [39] = 4}, 15, COMBINED},
         {{.weights = "u1", .n = 4200, .k = 128, .group = 128, .experts = 3, .top = 2, .combine = true,
           .n_tile = 128}, 0, 0, {0, 1, 1}, 1, COMBINED},
+        {{.weights = "u4", .n = 3200, .k = 768, .group = 128, .experts = 4, .top = 4, .n_tile = 32, .combine = true},
+         0, 0, {1, 1, 0, 2}, 15, COMBINED},         /* a stage has slices of several rows */
         {{.weights = "u8", .n = 8, .k = 128, .group = 128, .experts = 32, .top = 32, .combine = true},
          0, 0, {[31] = 32}, 255, COMBINED},
     };
     for (size_t i = 0; i < COUNT(cases); i++)
         check_product(&cases[i]);
+}
+
+/* A row of NaN whose weight is 0 counts nothing, by the product and by a launch behind it. */
+static void leaves_out_rows_of_weight_0(void **state)
+{
+    (void)state;
+    const Case cases[] = {
+        {{.weights = "u4", .n = 72, .k = 256, .group = 128, .experts = 8, .top = 4, .combine = true},
+         0, 0, {[1] = 1, [2] = 1, [5] = 1, [7] = 1}, 15, COMBINED},
+        {{.weights = "u4", .n = 72, .k = 256, .experts = 8, .top = 4, .combine = true},
+         0, 0, {[1] = 1, [2] = 1, [5] = 1, [7] = 1}, 15, CHOSEN},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        Operands o = make_operands(&cases[i]);
+        int64_t row = 1, id = o.ids[row], k = o.c->problem.k;
+        uint16_t got[72], nan[256];
+        memset(nan, 0x7e, sizeof nan);
+        o.route.values[id] = 0;
+        tilus_set_bits(o.route.bytes, (size_t)id, 32, 0);
+        assert_ok(tilus_rt_upload(rt, 0, o.call.route, o.route.bytes, o.route.size));
+        assert_ok(tilus_rt_upload(rt, 0, o.call.a + (uint64_t)(row * k) * sizeof *nan, nan, sizeof nan));
+        assert_ok(tilus_matmul_run(o.plan, NULL, &o.call));
+        assert_ok(tilus_rt_download(rt, 0, got, o.call.c, sizeof got));
+        compare(&o, got, "f16");
+        free_operands(&o);
+    }
+}
+
+/* Tiles of n are as wide as the columns fill: a wide one reads panels of A less often. */
+static void tiles_are_wide_where_columns_fill_them(void **state)
+{
+    (void)state;
+    const struct {
+        const char *weights;
+        int64_t n, k, top, group;
+        int tile_n;
+    } cases[] = {{"u4", 1536, 2048, 8, 128, 256}, {"f4e2m1", 2880, 2880, 4, 32, 128}};
+    const MatmulDevice device = matmul_device("NVIDIA H200", 90, 132, 232448);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const tilus_matmul_problem problem = {
+            .struct_size = sizeof problem, .weights = cases[i].weights, .n = cases[i].n, .k = cases[i].k,
+            .group = cases[i].group, .experts = 128, .top = cases[i].top, .gather = true};
+        tilus_matmul_plan *plan;
+        assert_ok(plan_create_absent(matmul, &problem, &device, &plan));
+        const MatmulConfig *c = &plan_choice(plan, 16 * cases[i].top)->config;
+        assert_int_equal(c->warps_n * c->rows, cases[i].tile_n);
+        tilus_matmul_plan_free(plan);
+    }
 }
 
 /* Where rows of a token are combined: as many blocks as keep a multiprocessor busy share them, and what comes behind a
@@ -772,7 +822,9 @@ int main(void)
         cmocka_unit_test(leaves_rows_of_nobody),
         cmocka_unit_test(combines_rows_of_tokens),
         cmocka_unit_test(combines_few_rows_in_blocks),
+        cmocka_unit_test(leaves_out_rows_of_weight_0),
         cmocka_unit_test(combines_where_it_can),
+        cmocka_unit_test(tiles_are_wide_where_columns_fill_them),
         cmocka_unit_test(spreads_few_tiles),
         cmocka_unit_test(combines_the_most_tokens),
         cmocka_unit_test(shares_out_iterations),
