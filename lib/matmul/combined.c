@@ -3,18 +3,17 @@
 #include "matmul/config.h"
 
 #include "support/integer.h"
-#include "target/target.h"
 
-enum { TOP_MOST = MATMUL_FEW_ROWS, SPLITS_MOST = 8, WARPS_MOST = 8, STAGES_MOST = 16, COMBINED = 5 };
+enum { TOP_MOST = MATMUL_FEW_ROWS, SPLITS_MOST = 8, WARPS_MOST = 8, STAGES_MOST = 16 };
 
 bool matmul_combines(const MatmulConfig *c)
 {
-    return c->prearranged_a >= COMBINED;
+    return c->prearranged_a >= MATMUL_COMBINED;
 }
 
 int matmul_splits(const MatmulConfig *c)
 {
-    return 1 << (c->prearranged_a - COMBINED);
+    return 1 << (c->prearranged_a - MATMUL_COMBINED);
 }
 
 int matmul_choices(const MatmulSpec *s, const MatmulConfig *c)
@@ -80,7 +79,7 @@ bool matmul_combine_in_blocks(const MatmulSpec *s, MatmulConfig *config, int64_t
     enum { BUSY = 3, OF = 4,        /* multiprocessors that are to have blocks */
            PER_SM_MOST = 4 };
     MatmulConfig c = {.rows = config->rows, .warps_n = 1, .stage_k_tiles = 1, .columns = 1, .tiles = 1,
-                      .prearranged_a = COMBINED, .scale_weights = matmul_scales_weights_only(s)};
+                      .prearranged_a = MATMUL_COMBINED, .scale_weights = matmul_scales_weights_only(s)};
     if (!may_combine(s) || tokens < 1)
         return false;
     for (int splits = 1; splits <= SPLITS_MOST && s->top % splits == 0; splits *= 2, c.prearranged_a++) {

@@ -527,7 +527,6 @@ static void add_epilogue(ParameterList *list, bool wanted, const MatmulSpec *s, 
 /* Adds how the product by mma shares its work out, and how its operands come to it. */
 static void add_mainloop(ParameterList *list, bool wanted, const MatmulSpec *s, const MatmulConfig *c)
 {
-    enum { COMBINED_AS = 4 };
     add_number(list, wanted, "WARPS_N", "x", c->warps_n);
     add_number(list, wanted, "WARPS_K", "w", c->warps_k);
     add_number(list, wanted, "STAGE_K_TILES", "e", c->stage_k_tiles);
@@ -536,7 +535,7 @@ static void add_mainloop(ParameterList *list, bool wanted, const MatmulSpec *s, 
     add_number(list, wanted && c->register_reallocation, "COPIER_REGISTERS", NULL,
                MATMUL_COPIER_REGISTERS);
     add_number(list, wanted, "STAGES", "s", c->stages);
-    add_number(list, wanted, "PREARRANGED_A", "p", matmul_combines(c) ? COMBINED_AS : c->prearranged_a);
+    add_number(list, wanted, "PREARRANGED_A", "p", matmul_combines(c) ? MATMUL_ARRANGED_IN_BLOCKS : c->prearranged_a);
     add_number(list, wanted && matmul_arranges_in_blocks(c), "A_SLICES", "a",
                wanted ? (int)matmul_arranged_slices(s, c) : 0);
     add_number(list, wanted && matmul_has_digits(s, c), "DIGITS", "digits", 1);
@@ -555,9 +554,8 @@ static void add_normed(ParameterList *list, bool wanted, const MatmulSpec *s)
 /* Adds how blocks share the rows of a token. */
 static void add_combined(ParameterList *list, bool wanted, const MatmulSpec *s, const MatmulConfig *c)
 {
-    add_number(list, wanted, "TOP", "top", (int)s->top);
     add_number(list, wanted, "SPLITS", "cluster", wanted ? matmul_splits(c) : 0);
-    add_number(list, wanted, "CHOICES", NULL, wanted ? matmul_choices(s, c) : 0);
+    add_number(list, wanted, "CHOICES", "rows", wanted ? matmul_choices(s, c) : 0);
     add_number(list, wanted, "EARLY", "early", s->early_routing);
 }
 

@@ -104,6 +104,9 @@ typedef struct MatmulSpec {
     FIELD(register_reallocation, lending)   /* all warps keep their registers; 1: warps that   \
                                                copy give theirs up (setmaxnreg) */
 
+/* Values of prearranged_a that no tuning has: A arranged by each block, and rows that are combined, too. */
+enum { MATMUL_ARRANGED_IN_BLOCKS = 4, MATMUL_COMBINED = 5, MATMUL_COMBINED_LAST = 8 };
+
 typedef struct MatmulConfig {
 #define MATMUL_FIELD(name, was) int name;
     MATMUL_CONFIG(MATMUL_FIELD)

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { PREARRANGED = 1, PREARRANGED_IN_RING = 2, PREARRANGED_ROWS = 3, ARRANGED_IN_BLOCKS = 4, COMBINED_LAST = 8 };
+enum { PREARRANGED = 1, PREARRANGED_IN_RING = 2, PREARRANGED_ROWS = 3 };
 
 bool matmul_zeros_by_mma(const MatmulSpec *spec, const MatmulConfig *c)
 {
@@ -105,7 +105,7 @@ static MatmulProgram a8_program(const MatmulSpec *s, MatmulProgram program)
 
 bool matmul_arranges_in_blocks(const MatmulConfig *c)
 {
-    return c->prearranged_a >= ARRANGED_IN_BLOCKS;
+    return c->prearranged_a >= MATMUL_ARRANGED_IN_BLOCKS;
 }
 
 bool matmul_fuses_prologue(const MatmulSpec *s, const MatmulConfig *c)
@@ -583,7 +583,7 @@ static bool is_valid(const MatmulConfig *c)
            c->stages <= STAGES_MAX && is_one_of(c->columns, all_warps_k) &&
            (matmul_by_wgmma(c) || is_one_of(c->tiles, all_tiles)) &&
            (c->tiles == 1 || c->columns == 8) &&
-           c->prearranged_a >= PREARRANGED && c->prearranged_a <= COMBINED_LAST &&
+           c->prearranged_a >= PREARRANGED && c->prearranged_a <= MATMUL_COMBINED_LAST &&
            (c->prearranged_a == PREARRANGED || c->stages > 0) &&
            (!matmul_by_wgmma(c) || is_valid_wgmma(c)) && is_flag(c->scale_weights) &&
            c->per_sm >= 0 && c->per_sm <= PER_SM_MAX && is_flag(c->zeros_by_mma) &&
@@ -657,7 +657,7 @@ static bool arrange_in_blocks(const MatmulSpec *s, MatmulConfig *c, const Matmul
 {
     enum { STAGES_LEAST = 2 };
     MatmulConfig in_blocks = *c;
-    in_blocks.prearranged_a = ARRANGED_IN_BLOCKS;
+    in_blocks.prearranged_a = MATMUL_ARRANGED_IN_BLOCKS;
     in_blocks.stages -= less;
     bool has_room = shares_a(s, c) && in_blocks.stages >= STAGES_LEAST &&
                     matmul_resident(s, &in_blocks, device) >= blocks_at_once(s, c, device);

@@ -142,7 +142,7 @@ static bool read_rows(const Product *self, PyObject *a, tilus_matmul_call *call)
     return true;
 }
 
-/* What a tensor must have; 0 dimensions: any, of extent[0] elements. */
+/* Describes what a tensor must have; 0 dimensions: any, of extent[0] elements. */
 typedef struct Shape {
     int dimensions;
     int64_t extent[2];

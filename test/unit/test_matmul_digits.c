@@ -154,9 +154,8 @@ static Region make_region(size_t size)
 /* Has A arranged in blocks, as digits. */
 static void use_digits(const Data *d, const Case *c)
 {
-    enum { ARRANGED_IN_BLOCKS = 4 };
     const MatmulConfig config = {.rows = c->rows, .warps_n = c->warps_n, .warps_k = c->warps_k, .stage_k_tiles = 1,
-                                 .stages = 2, .columns = 1, .tiles = 1, .prearranged_a = ARRANGED_IN_BLOCKS,
+                                 .stages = 2, .columns = 1, .tiles = 1, .prearranged_a = MATMUL_ARRANGED_IN_BLOCKS,
                                  .per_sm = 1};
     if (c->multiprocessors)
         d->plan->device.multiprocessors = c->multiprocessors;

@@ -7,27 +7,10 @@
 #include <cmocka.h>
 
 #include "matmul_kernels.h"
+#include "matmul_library.h"
 
 static const tilus_matmul_problem base = {.weights = "u4", .n = 200, .k = 1100, .group = 128,
                                           .n_tile = 64};
-static tilus_rt *rt;
-static tilus_matmul *matmul;
-
-static int set_up_library(void **state)
-{
-    set_up_matmul(state);
-    matmul = open_matmul(&rt, NULL);
-    return 0;
-}
-
-static int tear_down_library(void **state)
-{
-    (void)state;
-    tilus_matmul_close(matmul);
-    tilus_rt_close(rt);
-    return 0;
-}
-
 /* Packs random weights; freed with free(). */
 static unsigned char *pack(const tilus_matmul_plan *plan)
 {
@@ -288,5 +271,5 @@ int main(void)
         cmocka_unit_test(packs_as_ever),
         cmocka_unit_test(the_device_gets_it),
     };
-    return cmocka_run_group_tests(tests, set_up_library, tear_down_library);
+    return cmocka_run_group_tests(tests, open_library, close_library);
 }
