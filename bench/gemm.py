@@ -50,14 +50,14 @@ class Sixteen:
     def __init__(self, kind):
         self.kind = {"f16": torch.float16, "bf16": torch.bfloat16}[kind]
         fixed = {"T": kind}
-        self.kernels = {"gemm_sm90": Way("gemm_sm90.tilus", "gemm", "a b bias c m n k", fixed),
+        self.kernels = {"gemm_sm90": Way("gemm_sm90.tilus", "gemm", "a b bias pace c m n k", fixed),
                         "gemm_sm90_pipelined": Way("gemm_sm90_pipelined.tilus", "gemm", "a b c m n k", fixed),
                         "gemm": Way("gemm.tilus", "gemm", "a b c m n k", fixed | {"BK": 64, "STAGES": 3})}
 
     def make(self, m, n, k):
         tensors = {name: torch.randn(*extents, device=DEVICE).to(self.kind)
                    for name, extents in (("a", (m, k)), ("b", (n, k)), ("c", (m, n)))}
-        return tensors | {"bias": None}
+        return tensors | {"bias": None, "pace": torch.zeros(1, dtype=torch.int32, device=DEVICE)}
 
     def arguments(self, kernel, tensors):
         """Its arguments by name; @gemm of gemm.tilus takes B as [k, n]."""

@@ -20,7 +20,11 @@
  * The shares of all blocks sum to 2^31: each adds 1, and block 0 adds 2^31 - (blocks - 1). So the
  * last block, whichever it is, flips the top bit of the state, the others leave it; the low bits
  * are 0 again, and the next barrier begins with the other sense: nothing is ever reset. The
- * atomic operations are a chain, so that who sees the last one is behind all. */
+ * atomic operations are a chain, so that who sees the last one is behind all.
+ *
+ *     grid_pace           thread 0: the same, relaxed, until it has polled often enough
+ *                         bar.sync
+ */
 #include "codegen/memory.h"
 #include "ir/op_attrs.h"
 #include "ir/tile.h"
@@ -91,7 +95,7 @@ bool emit_release(Codegen *cg, const Op *op, const Plan *plan)
     return true;
 }
 
-/* ---- barriers of the grid ------------------------------------------------- */
+/* ---- barriers and paces of the grid ---------------------------------------- */
 
 /* The number of blocks. */
 static LLVMValueRef grid_blocks(Codegen *cg, const Op *op)
@@ -161,4 +165,16 @@ bool emit_grid_synchronize(Codegen *cg, const Op *op, const Plan *plan)
         return false;
     branch_on_first(cg, arrive, met);
     return emit_meeting(cg, op, met) && emit_barrier(cg, op) && renew_thread(cg, op->loc);
+}
+
+bool emit_grid_pace(Codegen *cg, const Op *op)
+{
+    LLVMBasicBlockRef pace = new_block(cg, "pace"), paced = new_block(cg, "paced");
+    branch_on_first(cg, pace, paced);
+    LLVMValueRef args[] = {lowered(op->operands[0])->value, grid_share(cg, op)};
+    if (!args[1] || !call_intrinsic(cg, INTR_grid_pace, op->loc, args, 2))
+        return false;
+    LLVMBuildBr(cg->builder, paced);
+    LLVMPositionBuilderAtEnd(cg->builder, paced);
+    return emit_barrier(cg, op);
 }

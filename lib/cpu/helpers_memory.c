@@ -121,6 +121,13 @@ void cpu_grid_poll(const uint64_t *args, uint64_t *results)
     results[0] = *state ^ (uint32_t)args[1];
 }
 
+/* Blocks run one after the other, so nobody waits. */
+void cpu_grid_pace(const uint64_t *args, uint64_t *results)
+{
+    (void)results;
+    *(uint32_t *)helper_address(args[0], sizeof(uint32_t)) += (uint32_t)args[1];
+}
+
 /* ---- atomic operations --------------------------------------------------- */
 
 /* Returns the new value of a word that was `old`; `operands` follow the address. */

@@ -54,20 +54,44 @@ Meeting *grid_meeting(Interp *in, const Op *op)
     return state->meeting;
 }
 
+/* Returns the state's bytes, NULL after an error. */
+static unsigned char *grid_state_bytes(Interp *in, const Op *op)
+{
+    const View *state = &value_binding(op->operands[0])->view;
+    if (state->memory->size >= (int64_t)sizeof(uint32_t))
+        return state->memory->data;
+    diag_error(in->diag, op->loc, "the state of %s, %s, has %lld bytes", op_info[op->code].name,
+               state->name, (long long)state->memory->size);
+    return NULL;
+}
+
 /* Blocks that come to different states do not meet, as in compiled code; nor does the state tell
  * another value than there. The last block to come changes it. */
 bool interp_grid_synchronize(Interp *in, const Op *op)
 {
     enum { LAST_BYTE = 3, TOP_BIT = 0x80 };
-    const View *state = &value_binding(op->operands[0])->view;
+    unsigned char *state = grid_state_bytes(in, op);
+    if (!state)
+        return false;
     Meeting *m = grid_meeting(in, op);
     uint64_t met = m->met;
-    if (state->memory->size <= LAST_BYTE)
-        return diag_error(in->diag, op->loc, "the state of grid_synchronize, %s, has %lld bytes",
-                          state->name, (long long)state->memory->size);
     interp_meet(in, m);
     if (m->met != met)
-        state->memory->data[LAST_BYTE] ^= TOP_BIT;
+        state[LAST_BYTE] ^= TOP_BIT;
+    return true;
+}
+
+/* Nobody waits. The block adds its share, as in compiled code: those of all sum to 2^31. */
+bool interp_grid_pace(Interp *in, const Op *op)
+{
+    unsigned char *state = grid_state_bytes(in, op);
+    uint32_t blocks = (uint32_t)(in->grid[0] * in->grid[1] * in->grid[2]), count;
+    bool is_first = !(in->block[0] | in->block[1] | in->block[2]);
+    if (!state)
+        return false;
+    memcpy(&count, state, sizeof count);
+    count += is_first ? (UINT32_C(1) << 31) - (blocks - 1) : 1;
+    memcpy(state, &count, sizeof count);
     return true;
 }
 

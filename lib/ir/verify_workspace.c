@@ -84,10 +84,10 @@ bool verify_lock(Module *m, const Op *op) { return verify_semaphore(m, op); }
 
 bool verify_release(Module *m, const Op *op) { return verify_semaphore(m, op); }
 
-/* ---- barriers of the grid ----------------------------------------------- */
+/* ---- barriers and paces of the grid -------------------------------------- */
 
-/* A search for an op that may not use the state of the grid_synchronize `op`, which is at `at`: a
- * workspace tensor, or the argument under its view. */
+/* A search for an op that may not use the state of the grid_synchronize or grid_pace `op`, which is
+ * at `at`: a workspace tensor, or the argument under its view. */
 typedef struct StateUse {
     const Op *op, *other;
     const Value *at;
@@ -123,8 +123,8 @@ static bool verify_state_uses(Module *m, const Op *op)
     StateUse u = {.op = op, .at = grid_state(op->operands[0])};
     if (region_walk(op->parent->program->body, find_other_user, &u))
         return true;
-    diag_error(m->diag, op->loc, "the state of grid_synchronize, %s, is for ops of that kind by the "
-               "same threads alone", value_text(m, u.at));
+    diag_error(m->diag, op->loc, "the state of %s, %s, is for ops of that kind by the same threads "
+               "alone", op_info[op->code].name, value_text(m, u.at));
     return diag_note(m->diag, u.other->loc, "this %s uses it", op_info[u.other->code].name);
 }
 
@@ -134,15 +134,22 @@ static bool is_one_word(const Type *t)
            t->extents[0]->constant == 1;
 }
 
-bool verify_grid_synchronize(Module *m, const Op *op)
+static bool verify_grid_state(Module *m, const Op *op)
 {
     const Value *state = op->operands[0];
-    if (!op->parent->program->cooperative)
-        return diag_error(m->diag, op->loc, "grid_synchronize in a program that is not "
-                          "cooperative");
     if (!is_one_word(state->type) || !grid_state(state))
-        return diag_error(m->diag, op->loc, "the state of grid_synchronize is u32[1], of an "
-                          "allocate_global with zeroed = true or a view_global, got %s: %s",
+        return diag_error(m->diag, op->loc, "the state of %s is u32[1], of an allocate_global with "
+                          "zeroed = true or a view_global, got %s: %s", op_info[op->code].name,
                           value_text(m, state), type_text(m, state->type));
     return verify_state_uses(m, op);
 }
+
+bool verify_grid_synchronize(Module *m, const Op *op)
+{
+    if (!op->parent->program->cooperative)
+        return diag_error(m->diag, op->loc, "grid_synchronize in a program that is not "
+                          "cooperative");
+    return verify_grid_state(m, op);
+}
+
+bool verify_grid_pace(Module *m, const Op *op) { return verify_grid_state(m, op); }

@@ -799,11 +799,11 @@ static void add_default_dims(Parser *p, Statement *s, OpCode code)
     statement_add(s, (Attr){.kind = ATTR_DIMS, .count = t->rank, .ints = dims});
 }
 
-/* The state of a grid_synchronize without operand: a word of its own in the workspace, which the
- * program's body begins with. */
+/* The state of a grid_synchronize or grid_pace without operand: a word of its own in the workspace,
+ * which the program's body begins with. */
 static void add_default_state(Parser *p, Statement *s, OpCode code)
 {
-    if (code != OP_grid_synchronize || s->operand_count)
+    if ((code != OP_grid_synchronize && code != OP_grid_pace) || s->operand_count)
         return;
     const Expr *one = expr_constant(&p->m->exprs, 1);
     const Attr zeroed = {.kind = ATTR_ZEROED, .word = FLAG_TRUE};

@@ -175,7 +175,7 @@ static const struct Statement {
     {2, 1, gen_thread_group}, {1, 0, gen_workspace}, {2, 0, gen_chain}, {2, 0, gen_form},
     {2, 0, gen_lookup}, {2, 2, gen_bulk}, {1, 0, gen_bulk_store}, {1, 0, gen_launch_dependents},
     {1, 0, gen_wait_dependencies}, {2, 0, gen_setmaxnreg}, {3, 12, gen_stride}, {4, 2, gen_cluster},
-    {2, 1, gen_wgmma}, {6, 3, gen_grid},
+    {2, 1, gen_wgmma}, {6, 3, gen_grid}, {1, 0, gen_grid_pace},
 };
 
 static unsigned weight_of(const Gen *g, const struct Statement *s)

@@ -26,11 +26,11 @@ syn keyword tilusOp
   \ allocate_mbarrier mbarrier_arrive mbarrier_wait copy_async_bulk copy_async_bulk_store
   \ copy_async_bulk_commit_group copy_async_bulk_wait_group atomic_add atomic_max
   \ atomic_min atomic_exch atomic_cas synchronize cluster_synchronize grid_synchronize
-  \ lock release launch_dependents wait_dependencies setmaxnreg view slice permute
-  \ reshape convert_layout concat interleave cast decode rescale lookup lookup_shared
-  \ dequantize add sub mul neg div mod abs min max fma exp2 exp log2 rcp rsqrt sqrt tanh
-  \ floor ceil round sin cos erf compare select and or xor not shl shr dot dot_async
-  \ dot_wait reduce scan broadcast shuffle assert assume exit print
+  \ grid_pace lock release launch_dependents wait_dependencies setmaxnreg view slice
+  \ permute reshape convert_layout concat interleave cast decode rescale lookup
+  \ lookup_shared dequantize add sub mul neg div mod abs min max fma exp2 exp log2 rcp
+  \ rsqrt sqrt tanh floor ceil round sin cos erf compare select and or xor not shl shr
+  \ dot dot_async dot_wait reduce scan broadcast shuffle assert assume exit print
 syn keyword tilusControl
   \ for while if thread_group yield
 syn keyword tilusType
