@@ -22,9 +22,12 @@
  * are 0 again, and the next barrier begins with the other sense: nothing is ever reset. The
  * atomic operations are a chain, so that who sees the last one is behind all.
  *
- *     grid_pace           thread 0: the same, relaxed, until it has polled often enough
+ *     grid_pace           thread 0: atom.add.relaxed.gpu state, 1
+ *                                   until (ld.relaxed.gpu state >= (number + 1) * blocks), or polled often enough
  *                         bar.sync
- */
+ *
+ * Whoever was too late for the others waits for nobody until they have come as far, as paces have
+ * numbers: senses as above would leave who is ahead by one pace there. */
 #include "codegen/memory.h"
 #include "ir/op_attrs.h"
 #include "ir/tile.h"
@@ -171,8 +174,16 @@ bool emit_grid_pace(Codegen *cg, const Op *op)
 {
     LLVMBasicBlockRef pace = new_block(cg, "pace"), paced = new_block(cg, "paced");
     branch_on_first(cg, pace, paced);
-    LLVMValueRef args[] = {lowered(op->operands[0])->value, grid_share(cg, op)};
-    if (!args[1] || !call_intrinsic(cg, INTR_grid_pace, op->loc, args, 2))
+    LLVMValueRef blocks = grid_blocks(cg, op), number = semaphore_value(cg, op);
+    if (!blocks)
+        return false;
+    LLVMValueRef paces = LLVMBuildTrunc(cg->builder, emit_expr(cg, op_expr(op, ATTR_PACES)), cg->i32,
+                                        "");
+    LLVMValueRef next = LLVMBuildAdd(cg->builder, number, const_i32_of(cg, 1), "");
+    LLVMValueRef args[] = {lowered(op->operands[0])->value,
+                           LLVMBuildMul(cg->builder, next, blocks, ""),
+                           LLVMBuildMul(cg->builder, paces, blocks, "")};
+    if (!call_intrinsic(cg, INTR_grid_pace, op->loc, args, 3))
         return false;
     LLVMBuildBr(cg->builder, paced);
     LLVMPositionBuilderAtEnd(cg->builder, paced);

@@ -124,8 +124,9 @@ void cpu_grid_poll(const uint64_t *args, uint64_t *results)
 /* Blocks run one after the other, so nobody waits. */
 void cpu_grid_pace(const uint64_t *args, uint64_t *results)
 {
+    uint32_t *state = helper_address(args[0], sizeof *state);
     (void)results;
-    *(uint32_t *)helper_address(args[0], sizeof(uint32_t)) += (uint32_t)args[1];
+    *state = *state + 1 == (uint32_t)args[2] ? 0 : *state + 1;
 }
 
 /* ---- atomic operations --------------------------------------------------- */

@@ -6,6 +6,8 @@
 #include "ir/op_attrs.h"
 #include "ir/text.h"
 
+#include <string.h>
+
 bool interp_block_indices(Interp *in, const Op *op)
 {
     for (unsigned d = 0; d < op->result_count; d++)
@@ -81,16 +83,21 @@ bool interp_grid_synchronize(Interp *in, const Op *op)
     return true;
 }
 
-/* Nobody waits. The block adds its share, as in compiled code: those of all sum to 2^31. */
+/* Nobody waits. Blocks count all their paces, and the last one begins again at 0. */
 bool interp_grid_pace(Interp *in, const Op *op)
 {
+    int64_t number, paces, blocks = in->grid[0] * in->grid[1] * in->grid[2];
     unsigned char *state = grid_state_bytes(in, op);
-    uint32_t blocks = (uint32_t)(in->grid[0] * in->grid[1] * in->grid[2]), count;
-    bool is_first = !(in->block[0] | in->block[1] | in->block[2]);
-    if (!state)
+    uint32_t count;
+    if (!state || !interp_evaluate(in, op, op_expr(op, ATTR_STATE), &number) ||
+        !interp_evaluate(in, op, op_expr(op, ATTR_PACES), &paces))
         return false;
+    if (number < 0 || number >= paces || paces > UINT32_MAX / blocks)
+        return diag_error(in->diag, op->loc, "grid_pace %lld of %lld by each of %lld blocks: they count "
+                          "from 0, to 2^32 - 1 in all", (long long)number, (long long)paces,
+                          (long long)blocks);
     memcpy(&count, state, sizeof count);
-    count += is_first ? (UINT32_C(1) << 31) - (blocks - 1) : 1;
+    count = count + 1 == (uint32_t)(paces * blocks) ? 0 : count + 1;
     memcpy(state, &count, sizeof count);
     return true;
 }

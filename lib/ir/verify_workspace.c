@@ -152,4 +152,15 @@ bool verify_grid_synchronize(Module *m, const Op *op)
     return verify_grid_state(m, op);
 }
 
-bool verify_grid_pace(Module *m, const Op *op) { return verify_grid_state(m, op); }
+bool verify_grid_pace(Module *m, const Op *op)
+{
+    const Expr *number = op_expr(op, ATTR_STATE), *paces = op_expr(op, ATTR_PACES);
+    if (!number || !paces)
+        return diag_error(m->diag, op->loc, "grid_pace takes its number after a comma, and {of = ..}, "
+                          "how many a block has in a launch");
+    if (expr_is_constant(number) && expr_is_constant(paces) &&
+        (number->constant < 0 || number->constant >= paces->constant))
+        return diag_error(m->diag, op->loc, "grid_pace %lld of %lld: they count from 0",
+                          (long long)number->constant, (long long)paces->constant);
+    return verify_grid_state(m, op);
+}

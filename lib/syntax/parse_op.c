@@ -280,7 +280,7 @@ static bool at_term(const Parser *p)
            t->kind == TOKEN_NUMBER || token_is(t, "-") || token_is(t, "(") || token_is(t, "@");
 }
 
-/* The value of a semaphore, or the phase of an mbarrier, after the comma. */
+/* The value of a semaphore, the phase of an mbarrier, or a pace's number, after the comma. */
 static bool parse_state(Parser *p, Statement *s, const char *what)
 {
     if (parser_at_statement(p))
@@ -343,7 +343,9 @@ static bool take_broken_operand(Parser *p, Statement *s)
 static bool parse_operands(Parser *p, Statement *s, OpCode code, const char *close)
 {
     uint64_t allowed = op_info[code].attrs;
-    bool is_phase = allowed & op_attr_bit(ATTR_ELEMENT);
+    const char *state = allowed & op_attr_bit(ATTR_ELEMENT) ? "the phase"
+                        : allowed & op_attr_bit(ATTR_PACES) ? "the number of the pace"
+                                                            : "the semaphore's value";
     bool fixed = op_info[code].operand_count != OPERANDS_ANY || code == OP_yield;
     bool typed = close || (op_info[code].rule == RULE_NONE && fixed);
     bool ends = p->token.begins_line && (!op_info[code].operand_least || parser_at_statement(p));
@@ -351,7 +353,7 @@ static bool parse_operands(Parser *p, Statement *s, OpCode code, const char *clo
         return true;
     do {
         if (allowed & op_attr_bit(ATTR_STATE) && s->operand_count)
-            return parse_state(p, s, is_phase ? "the phase" : "the semaphore's value");
+            return parse_state(p, s, state);
         if (s->operand_count == LIMIT_NAMES)
             return diag_error(p->diag, p->token.loc, "more than %d operands", LIMIT_NAMES);
         if (!at_term(p))
@@ -799,11 +801,11 @@ static void add_default_dims(Parser *p, Statement *s, OpCode code)
     statement_add(s, (Attr){.kind = ATTR_DIMS, .count = t->rank, .ints = dims});
 }
 
-/* The state of a grid_synchronize or grid_pace without operand: a word of its own in the workspace,
- * which the program's body begins with. */
+/* The state of a grid_synchronize without operand: a word of its own in the workspace, which the
+ * program's body begins with. */
 static void add_default_state(Parser *p, Statement *s, OpCode code)
 {
-    if ((code != OP_grid_synchronize && code != OP_grid_pace) || s->operand_count)
+    if (code != OP_grid_synchronize || s->operand_count)
         return;
     const Expr *one = expr_constant(&p->m->exprs, 1);
     const Attr zeroed = {.kind = ATTR_ZEROED, .word = FLAG_TRUE};

@@ -289,6 +289,7 @@ void gen_chain(Gen *g);
  * have stored before a barrier of the grid. */
 void gen_choose_cooperative(Gen *g);
 void gen_grid(Gen *g);
+void gen_grid_pace(Gen *g);
 
 /* ---- copies (gen_copy.c) ------------------------------------------------ */
 
@@ -410,7 +411,6 @@ void gen_while(Gen *g);
 void gen_if(Gen *g);
 void gen_exit(Gen *g);
 void gen_launch_dependents(Gen *g);
-void gen_grid_pace(Gen *g);
 void gen_wait_dependencies(Gen *g);
 void gen_assert(Gen *g);
 /* Ends the copies in flight and stores what nothing uses, from value `first` on. */

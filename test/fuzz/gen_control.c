@@ -316,12 +316,6 @@ void gen_launch_dependents(Gen *g)
     gen_line(g, "launch_dependents");
 }
 
-/* It orders nothing, and may come more often in some blocks than in others. */
-void gen_grid_pace(Gen *g)
-{
-    gen_line(g, "grid_pace");
-}
-
 /* Blocks that have ended have not waited. */
 void gen_wait_dependencies(Gen *g)
 {

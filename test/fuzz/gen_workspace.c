@@ -1,6 +1,6 @@
 /* The workspace: parts that a block has to itself, chains of blocks that hand a
- * tensor on by a semaphore, and what blocks of a cooperative program read of each other behind
- * barriers of the grid. */
+ * tensor on by a semaphore, what blocks of a cooperative program read of each other behind barriers
+ * of the grid, and paces. */
 #include "gen.h"
 
 /* A workspace tensor, `shape` behind the dimensions `lead` that the text has
@@ -196,4 +196,12 @@ void gen_grid(Gen *g)
     Reg other = {.name = exchange(g, memory, gen_use(g, own), &r), .dtype = r.dtype,
                  .layout = r.layout};
     arena_push(g->arena, g->regs, g->reg_count, g->reg_capacity, other);
+}
+
+/* It orders nothing, and may come more often in some blocks than in others. */
+void gen_grid_pace(Gen *g)
+{
+    const char *state = gen_name(g, "w");
+    text_printf(&g->views, "  %s = allocate_global {zeroed = true} : u32[1]\n", state);
+    gen_line(g, "grid_pace %s, %s {of = %s}", state, gen_scalar_within(g, 0, 2).text, gen_exact(g, 3));
 }
