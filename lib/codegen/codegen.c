@@ -261,7 +261,7 @@ static bool check_cluster(Codegen *cg, const Program *p)
 /* Ends the program. A block whose shared memory others access ends with them. */
 static bool emit_end(Codegen *cg, const Program *p)
 {
-    if (program_has_remote(p) && !emit_cluster_barrier(cg, p->loc))
+    if (program_meets_at_end(p) && !emit_cluster_barrier(cg, p->loc))
         return false;
     LLVMBuildRetVoid(cg->builder);
     return true;

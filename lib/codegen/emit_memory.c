@@ -11,6 +11,7 @@
 #include "codegen/hints.h"
 #include "codegen/memory.h"
 #include "ir/op_attrs.h"
+#include "ir/text.h"
 #include "ir/tile.h"
 #include "scalar/facts.h"
 
@@ -464,7 +465,12 @@ static bool emit_store(Codegen *cg, const Op *op, const Plan *plan)
 {
     MemoryAccess a;
     access_open(cg, op, &plan->access, move_unit, &a);
-    return move_planned(&a, lowered_words(op->operands[0]));
+    if (op_attr(op, ATTR_RANK) && !plan->access.bytes)
+        return diag_error(cg->diag, op->loc, "store_shared with a rank of parts of bytes: each thread must "
+                          "have whole ones, got %s", type_text(cg->module, a.tile));
+    if (op_attr(op, ATTR_RANK))
+        a.memory = lowered_remote(cg, op, op_memory_operand(op));
+    return a.memory && move_planned(&a, lowered_words(op->operands[0]));
 }
 
 bool emit_load_global(Codegen *cg, const Op *op, const Plan *plan)

@@ -227,6 +227,20 @@ static bool access_begin(Interp *in, const Op *op, Tile *tile)
     return tile_begin(in, op, &t, !op->result_count, tile) && race_begin(in, op);
 }
 
+/* Turns the tile of an op with a rank to the tensor of that block, in `view`. */
+static bool find_remote(Interp *in, const Op *op, Tile *tile, View *view)
+{
+    int64_t rank;
+    if (!op_attr(op, ATTR_RANK))
+        return true;
+    if (!interp_rank(in, op, ATTR_RANK, false, &rank))
+        return false;
+    *view = *tile->view;
+    view->memory = view->memory->of_rank[rank];
+    tile->view = view;
+    return true;
+}
+
 /* ---- loads ---------------------------------------------------------- */
 
 unsigned byte_mask(int64_t bit, unsigned width, int64_t byte)
@@ -260,20 +274,6 @@ bool tile_load(Interp *in, const Tile *tile, int64_t thread, int64_t bit, uint64
         !tile_check_written(in, tile, bit, first, last))
         return false;
     *code = bits_get(view->memory->data, (size_t)(bit / view->bits), view->bits);
-    return true;
-}
-
-/* Turns the tile of a load with a rank to the tensor of that block, in `view`. */
-static bool find_remote(Interp *in, const Op *op, Tile *tile, View *view)
-{
-    int64_t rank;
-    if (!op_attr(op, ATTR_RANK))
-        return true;
-    if (!interp_rank(in, op, ATTR_RANK, false, &rank))
-        return false;
-    *view = *tile->view;
-    view->memory = view->memory->of_rank[rank];
-    tile->view = view;
     return true;
 }
 
@@ -375,7 +375,9 @@ static bool store(Interp *in, const Op *op)
     const Tensor *t = value_tensor(op->operands[0]);
     int64_t inside = 0;
     Tile tile;
-    if (!interp_operands_defined(in, op) || !access_begin(in, op, &tile))
+    View remote;
+    if (!interp_operands_defined(in, op) || !access_begin(in, op, &tile) ||
+        !find_remote(in, op, &tile, &remote))
         return false;
     for (int64_t thread = 0; thread < t->threads; thread++)
         for (int64_t slot = 0; slot < t->slots; slot++) {

@@ -133,6 +133,20 @@ bool program_has_remote(const Program *p)
     return program_blocks(p) > 1 && !region_walk(p->body, is_local, NULL);
 }
 
+bool program_meets_at_end(const Program *p)
+{
+    if (program_blocks(p) == 1)
+        return false;
+    for (Op *op = p->body->last; op && op_sync(op) != SYNC_CLUSTER; op = op->prev) {
+        if (op_is_remote(op))
+            return true;
+        for (unsigned i = 0; i < op->region_count; i++)
+            if (!region_walk(op->regions[i], is_local, NULL))
+                return true;
+    }
+    return false;
+}
+
 static bool is_no_lock(Op *op, void *data)
 {
     (void)data;

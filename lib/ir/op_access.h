@@ -71,6 +71,10 @@ bool op_is_remote(const Op *op);
 /* Returns true when some op of `p` does. */
 bool program_has_remote(const Program *p);
 
+/* Returns true when some op of `p` does so after its last cluster_synchronize: then no block of the
+ * cluster may end before the others have come to the end. */
+bool program_meets_at_end(const Program *p);
+
 /* Returns true when `p` has a `lock`: then nothing else orders what blocks, also of one cluster,
  * do with global memory. */
 bool program_has_locks(const Program *p);

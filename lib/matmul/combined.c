@@ -33,8 +33,9 @@ static int64_t slices_of_block(const MatmulSpec *s, const MatmulConfig *c)
 }
 
 /* Adds up the ring, the rows of A with minus the sums of their groups, in whose place the sums of warps lie then, and
- * the block's sums, in all of whose place the ends of experts' rows lie before; two lists of rows, and the mbarriers.
- * Threads exchange sums of groups that are parts of a slice behind all that. */
+ * the block's sums, in all of whose place the ends of experts' rows lie before, but for the sums of several blocks, which share
+ * their bytes with nothing; two lists of rows, and the mbarriers. Threads exchange sums of groups that are parts of a slice behind
+ * all that. */
 int64_t matmul_combined_bytes(const MatmulSpec *s, const MatmulConfig *c)
 {
     enum { ALIGN = 16, HALF = 2, WORD = 4, SUMS = 8, COLUMNS = 8, GAP = 4, PAIR = 8 };
@@ -45,8 +46,9 @@ int64_t matmul_combined_bytes(const MatmulSpec *s, const MatmulConfig *c)
     int64_t sums = (int64_t)c->warps_k * COLUMNS * (c->rows + GAP) * WORD - ALIGN;
     int64_t ring = c->stages * c->warps_k * matmul_packed_form(s, c->rows, c->columns).block;
     int64_t ends = (int64_t)matmul_experts_room(s) * WORD;
-    int64_t all = ring + (rows > sums ? rows : sums) + c->rows * WORD;
-    int64_t bytes = (all > ends ? all : ends) + 2 * round_up_i64(lists * PAIR, ALIGN) +
+    int64_t own = (int64_t)matmul_splits(c) * c->rows * WORD, remote = matmul_splits(c) > 1 ? own : 0;
+    int64_t all = ring + (rows > sums ? rows : sums) + own - remote;
+    int64_t bytes = (all > ends ? all : ends) + remote + 2 * round_up_i64(lists * PAIR, ALIGN) +
                     round_up_i64(c->stages * PAIR, ALIGN) + c->stages * PAIR;
     return groups && s->group < MATMUL_PACKED_K ? round_up_i64(bytes, ALIGN) + groups * WORD : bytes;
 }

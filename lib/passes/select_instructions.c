@@ -74,7 +74,7 @@ static bool select_op(Op *op, void *data)
 /* Code generation adds this barrier. */
 static void remark_end(Program *p)
 {
-    if (program_has_remote(p))
+    if (program_meets_at_end(p))
         REMARK_AT(p->module->remarks, p->module->diag, p->loc, ClusterEndWaits,
                   R(program_blocks(p)));
 }

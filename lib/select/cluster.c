@@ -79,7 +79,7 @@ static bool find_shared(Op *op, void *data)
     Written *w = data;
     OpAccess accesses[ACCESSES_MAX];
     unsigned count = op_accesses(op, accesses);
-    w->shared |= op->code == OP_load_shared && op_attr(op, ATTR_RANK);
+    w->shared |= count > 0 && op_attr(op, ATTR_RANK);
     for (unsigned i = 0; i < count && !w->has_locks; i++) {
         uint32_t at;
         const Value *origin = global_origin(accesses[i].tile.memory);

@@ -125,7 +125,7 @@ static void choose_via(const Op *op, bool transposed, MatrixPlan *plan)
 bool matrix_plan(Module *m, const Op *op, MatrixPlan *plan, const char **why)
 {
     if (op_attr(op, ATTR_RANK)) {
-        *why = "it reads the block's own shared memory only";
+        *why = "it moves tiles of the block's own shared memory only";
         return false;
     }
     const Type *tile = op_tile_type(op);

@@ -132,7 +132,7 @@ static const char *choose_target(const Run *run)
 {
     if (run->options.cpu)
         return run->options.cpu;
-    if (run->options.engine == ENGINE_CPU)
+    if (run->options.engine == ENGINE_CPU || (!run->rt && is_for_cpu(&run->options)))
         return "sm_90a";
     if (!run->rt)
         return tilus_target_name(0);
