@@ -459,6 +459,10 @@ static void a_layout_is_drawn(void **state)
     assert_string_equal(tilus_diag_text(diag, 0),
                         "an extent is at least 1, dimension 1 has 0");
     tilus_diag_free(diag);
+    diag = tilus_diag_new();
+    assert_null(tilus_layout_draw(diag, "local(2)", (tilus_drawing)2));
+    assert_string_equal(tilus_diag_text(diag, 0), "kind is 2, not a tilus_drawing");
+    tilus_diag_free(diag);
 }
 
 static void layouts_of_names_can_be_drawn(void **state)
@@ -613,6 +617,14 @@ static void the_interpreter_refuses_bad_calls(void **state)
     assert_int_equal(tilus_interpret(s.module, "add", args, 3, &buffer, 1, NULL),
                      TILUS_ERROR_PROGRAM);
     assert_int_equal(tilus_diag_line(s.diag, 4), 9);
+    size_t next = tilus_diag_count(s.diag);
+    const tilus_buffer nowhere = {NULL, 160}, everything = {s.data, SIZE_MAX};
+    assert_int_equal(tilus_interpret(s.module, "add", args, 3, &nowhere, 1, NULL),
+                     TILUS_ERROR_ARGUMENT);
+    expect_text(s.diag, next, "argument %a is buffer 0, whose data is NULL and size 160");
+    assert_int_equal(tilus_interpret(s.module, "add", args, 3, &everything, 1, NULL),
+                     TILUS_ERROR_ARGUMENT);
+    expect_text(s.diag, next + 1, "whose size is 18446744073709551615, more than memory has");
     assert_int_equal(interpret(&s), TILUS_OK);
     expect_sums(&s);
     subject_free(&s);
@@ -694,6 +706,10 @@ static void bad_compile_options_are_refused(void **state)
     tilus_compile_options options = {.struct_size = sizeof options, .cpu = "sm_90", .opt_level = 4};
     assert_null(tilus_compile(s.module, &options, NULL));
     expect_text(s.diag, 4, "optimization level 4");
+    options.output = (tilus_output_kind)2;
+    assert_null(tilus_compile(s.module, &options, NULL));
+    expect_text(s.diag, 5, "options: output is 2, not a tilus_output_kind");
+    options.output = TILUS_OUTPUT_PTX;
     tilus_compile_times times = {.struct_size = sizeof times, -1, -1};
     options.opt_level = 3;
     char *ptx = tilus_compile(s.module, &options, &times);
@@ -702,7 +718,7 @@ static void bad_compile_options_are_refused(void **state)
     free(ptx);
     options.program = "nobody";
     assert_null(tilus_compile(s.module, &options, NULL));
-    expect_text(s.diag, 5, "the module has no program @nobody");
+    expect_text(s.diag, 6, "the module has no program @nobody");
     subject_free(&s);
 }
 
@@ -1046,6 +1062,12 @@ static void the_cpu_engine_refuses_bad_calls(void **state)
     expect_text(s.diag, 0, "the module has no program @nobody");
     assert_int_equal(run_on_cpu(&s, "add", 4), TILUS_ERROR_ARGUMENT);
     expect_text(s.diag, 1, "optimization level 4");
+    const tilus_arg args[] = {{.pointer = 0}, {.integer = COUNT}, {.integer = 7}};
+    const tilus_buffer nowhere = {NULL, 160};
+    const tilus_cpu_options options = {.struct_size = sizeof options, .cpu = "sm_80"};
+    assert_int_equal(tilus_run_on_cpu(s.module, "add", args, 3, &nowhere, 1, &options, NULL),
+                     TILUS_ERROR_ARGUMENT);
+    expect_text(s.diag, 2, "argument %a is buffer 0, whose data is NULL and size 160");
     subject_free(&s);
     s = subject_of("program @add<1>(%n: i32) warps(1) {\n"
                    "  %r = allocate_register 0.0 : f32[32]\n  %s = neg %r\n}\n");
