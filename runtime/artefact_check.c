@@ -102,6 +102,8 @@ static bool check_args(const tilus_kernel_info *info, Report r)
 {
     if (info->arg_count > LIMIT_ARGUMENTS)
         return report_fault(r, "%zu arguments, the limit is %d", info->arg_count, LIMIT_ARGUMENTS);
+    if (info->arg_count && !info->args)
+        return report_fault(r, "%zu arguments at NULL", info->arg_count);
     for (size_t i = 0; i < info->arg_count; i++)
         if (!check_type(&info->args[i], i, r) || !check_facts(&info->args[i], r))
             return false;
@@ -169,6 +171,8 @@ static bool check_tensor(const tilus_kernel_info *info, size_t i, Report r)
     if (t->rank < 1 || t->rank > LIMIT_RANK)
         return report_fault(r, "workspace tensor %zu has %u dimensions, there are 1 to %d", i,
                             t->rank, LIMIT_RANK);
+    if (!t->extents || !t->extent_length)
+        return report_fault(r, "workspace tensor %zu has extents at NULL", i);
     for (unsigned d = 0; d < t->rank; d++) {
         const char *fault = kernel_codes_fault(info, t->extents[d], t->extent_length[d]);
         if (fault)
@@ -181,6 +185,8 @@ static bool check_tensor(const tilus_kernel_info *info, size_t i, Report r)
 /* Checks that zeroed tensors come first, so that one fill reaches them. */
 static bool check_workspace(const tilus_kernel_info *info, Report r)
 {
+    if (info->workspace_count && !info->workspace)
+        return report_fault(r, "%zu workspace tensors at NULL", info->workspace_count);
     for (size_t i = 0; i < info->workspace_count; i++) {
         if (!check_tensor(info, i, r))
             return false;
@@ -224,6 +230,8 @@ static bool check_map(const tilus_kernel_info *info, size_t i, Report r)
     if (t->rank < 1 || t->rank > TILUS_MAP_RANK)
         return report_fault(r, "tensor map %zu has %u dimensions, there are 1 to %d", i, t->rank,
                             TILUS_MAP_RANK);
+    if (!t->extents || !t->extent_length || (t->rank > 1 && (!t->strides || !t->stride_length)))
+        return report_fault(r, "tensor map %zu has extents or strides at NULL", i);
     if (!is_one_of(t->swizzle, 32, 64, 128))
         return report_fault(r, "tensor map %zu has a swizzle of %u bytes", i, t->swizzle);
     if (!is_one_of(t->promotion, 64, 128, 256))
@@ -243,15 +251,12 @@ static bool check_maps(const tilus_kernel_info *info, Report r)
     if (info->map_count > LIMIT_TENSOR_MAPS)
         return report_fault(r, "%zu tensor maps, the limit is %d", info->map_count,
                             LIMIT_TENSOR_MAPS);
+    if (info->map_count && !info->maps)
+        return report_fault(r, "%zu tensor maps at NULL", info->map_count);
     for (size_t i = 0; i < info->map_count; i++)
         if (!check_map(info, i, r))
             return false;
     return true;
-}
-
-bool artefact_check_maps(const tilus_kernel_info *info, char *message, size_t size)
-{
-    return check_maps(info, (Report){message, size});
 }
 
 static bool check_info(const tilus_kernel_info *info, Report r)
@@ -260,6 +265,11 @@ static bool check_info(const tilus_kernel_info *info, Report r)
         return report_fault(r, "the program has no proper name");
     return check_args(info, r) && check_grid(info, r) && check_block(info, r) &&
            check_cluster(info, r) && check_workspace(info, r) && check_maps(info, r);
+}
+
+bool artefact_check_info(const tilus_kernel_info *info, char *message, size_t size)
+{
+    return check_info(info, (Report){message, size});
 }
 
 /* ---- the whole ------------------------------------------------------ */

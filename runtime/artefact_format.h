@@ -47,7 +47,7 @@ uint32_t artefact_checksum(const unsigned char *bytes, size_t size);
  * facts, codes and limits. Its texts are NUL-terminated or NULL. After false,
  * message[0..size) says why. */
 bool artefact_check(const tilus_artefact *artefact, char *message, size_t size);
-/* The part of it that is about tensor maps, which launches are made of. */
-bool artefact_check_maps(const tilus_kernel_info *info, char *message, size_t size);
+/* The part of it that is about the description, which launches are made of. */
+bool artefact_check_info(const tilus_kernel_info *info, char *message, size_t size);
 
 #endif

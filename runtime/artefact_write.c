@@ -1,5 +1,6 @@
 /* Writes an artefact: a first pass measures, a second fills. */
 #include "artefact_format.h"
+#include "rt.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -164,28 +165,36 @@ static void put_artefact(Output *o, const tilus_artefact *a)
     put_text(o, SECTION_COMPILER, a->compiler);
 }
 
+static tilus_status fail_size(size_t size)
+{
+    return rt_fail(TILUS_ERROR_ARGUMENT, "an artefact of %zu bytes, more than %d", size,
+                   TILUS_ARTEFACT_MAX);
+}
+
 tilus_status tilus_artefact_write(const tilus_artefact *artefact, void **bytes, size_t *size)
 {
-    char message[1];
-    if (!bytes || !size)
-        return TILUS_ERROR_ARGUMENT;
-    *bytes = NULL;
-    *size = 0;
-    if (!artefact)
-        return TILUS_ERROR_ARGUMENT;
+    char message[RT_LINE / 2];
+    if (bytes)
+        *bytes = NULL;
+    if (size)
+        *size = 0;
+    if (!bytes || !size || !artefact)
+        return !bytes ? RT_FAIL_NULL(bytes) : !size ? RT_FAIL_NULL(size) : RT_FAIL_NULL(artefact);
     tilus_artefact a = *artefact;
     a.source = a.source ? a.source : "";
     a.parameters = a.parameters ? a.parameters : "";
     a.compiler = a.compiler ? a.compiler : "";
-    if (a.cubin_size > TILUS_ARTEFACT_MAX || !artefact_check(&a, message, sizeof message))
-        return TILUS_ERROR_ARGUMENT;
+    if (a.cubin_size > TILUS_ARTEFACT_MAX)
+        return fail_size(a.cubin_size);
+    if (!artefact_check(&a, message, sizeof message))
+        return rt_fail(TILUS_ERROR_ARGUMENT, "artefact: %s", message);
     Output o = {0};
     put_artefact(&o, &a);
     if (o.used > TILUS_ARTEFACT_MAX)
-        return TILUS_ERROR_ARGUMENT;
+        return fail_size(o.used);
     o = (Output){.base = malloc(o.used)};
     if (!o.base)
-        return TILUS_ERROR_MEMORY;
+        return rt_fail(TILUS_ERROR_MEMORY, "out of memory");
     put_artefact(&o, &a);
     assert(o.used <= TILUS_ARTEFACT_MAX);       /* as measured */
     put_number_at(&o, ARTEFACT_AT_SIZE, o.used, 8);

@@ -172,12 +172,17 @@ static tilus_status fail(Call *c, tilus_status status, const char *format, ...)
     return status;
 }
 
+/* Names why there is no child: the program, or what the process lacks to start one. */
 static tilus_status name_start(Call *c, int error)
 {
+    bool is_program = error == ENOENT || error == EACCES || error == ENOEXEC || error == ENOTDIR;
     if (error == ENOMEM)
         return TILUS_ERROR_MEMORY;
-    return fail(c, TILUS_ERROR_CHILD, "%s: %s; TILUS_LLC or the options name the compiler",
-                c->compiler, strerror(error));
+    if (is_program)
+        return fail(c, TILUS_ERROR_CHILD, "%s: %s; TILUS_LLC or the options name the compiler",
+                    c->compiler, strerror(error));
+    return fail(c, TILUS_ERROR_CHILD, "%s was not started: %s%s", c->compiler, strerror(error),
+                error == EFBIG ? ": the text is over the process's limit, RLIMIT_FSIZE" : "");
 }
 
 static tilus_status name_signal(Call *c, int number)

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,6 +49,18 @@ static bool move_up(int *fd)
     return higher >= 0;
 }
 
+/* Returns true where a file may be so large: a write beyond the process's limit would raise
+ * SIGXFSZ. */
+static bool may_write(size_t size)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        size <= limit.rlim_cur)
+        return true;
+    errno = EFBIG;
+    return false;
+}
+
 /* Opens the child's standard input. */
 static int open_input(const ChildRun *run)
 {
@@ -55,7 +68,8 @@ static int open_input(const ChildRun *run)
                         : open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (!move_up(&fd))
         return -1;
-    if (run->input && (!file_write_all(fd, run->input, run->input_size) ||
+    if (run->input && (!may_write(run->input_size) ||
+                       !file_write_all(fd, run->input, run->input_size) ||
                        lseek(fd, 0, SEEK_SET) != 0))
         close_fd(&fd);
     return fd;

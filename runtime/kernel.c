@@ -22,7 +22,7 @@ static tilus_status check_artefact(const tilus_artefact *a)
     if (a->info->map_count > LIMIT_TENSOR_MAPS)
         return rt_fail(TILUS_ERROR_UNSUPPORTED, "kernel @%s takes %zu tensor maps, more than %d",
                        a->info->name, a->info->map_count, LIMIT_TENSOR_MAPS);
-    if (!artefact_check_maps(a->info, message, sizeof message))
+    if (!artefact_check_info(a->info, message, sizeof message))
         return rt_fail(TILUS_ERROR_ARGUMENT, "kernel @%s: %s", a->info->name, message);
     return TILUS_OK;
 }

@@ -49,9 +49,17 @@ tilus_status tilus_rt_release(tilus_rt *rt, int device, uint64_t address)
     CALL_ON_DEVICE(rt, device, engine_release(&at, address), cuMemFree(address));
 }
 
+/* Returns true where host memory is NULL but has bytes. Without a runtime that is named first. */
+static bool lacks(const tilus_rt *rt, const void *host, size_t size)
+{
+    return rt && !host && size;
+}
+
 tilus_status tilus_rt_upload(tilus_rt *rt, int device, uint64_t to, const void *from,
                              size_t size)
 {
+    if (lacks(rt, from, size))
+        return RT_FAIL_NULL(from);
     CALL_ON_DEVICE(rt, device, engine_upload(&at, to, from, size),
                    cuMemcpyHtoD(to, from, size));
 }
@@ -59,12 +67,16 @@ tilus_status tilus_rt_upload(tilus_rt *rt, int device, uint64_t to, const void *
 tilus_status tilus_rt_enqueue_upload(tilus_rt *rt, int device, tilus_stream stream, uint64_t to,
                                      const void *from, size_t size)
 {
+    if (lacks(rt, from, size))
+        return RT_FAIL_NULL(from);
     CALL_ON_DEVICE(rt, device, engine_upload(&at, to, from, size),
                    cuMemcpyHtoDAsync(to, from, size, stream));
 }
 
 tilus_status tilus_rt_download(tilus_rt *rt, int device, void *to, uint64_t from, size_t size)
 {
+    if (lacks(rt, to, size))
+        return RT_FAIL_NULL(to);
     CALL_ON_DEVICE(rt, device, engine_download(&at, to, from, size),
                    cuMemcpyDtoH(to, from, size));
 }

@@ -51,7 +51,8 @@ TILUS_API const char *tilus_artefact_compiler(const tilus_artefact *artefact);
 /* The artefact as bytes, which the caller frees with tilus_free. TILUS_ERROR_ARGUMENT when it
  * is none that a reader takes (docs/artefact.md): a name, a target, a PTX version, PTX and
  * facts of the launch must be there, texts be UTF-8, and all of it fit in
- * TILUS_ARTEFACT_MAX; TILUS_ERROR_MEMORY. Equal artefacts give equal bytes. Thread safe. */
+ * TILUS_ARTEFACT_MAX; TILUS_ERROR_MEMORY; tilus_rt_error() (tilus/runtime.h) says why. Equal
+ * artefacts give equal bytes. Thread safe. */
 TILUS_API tilus_status tilus_artefact_write(const tilus_artefact *artefact, void **bytes,
                                             size_t *size);
 

@@ -324,8 +324,8 @@ typedef struct tilus_matmul_sort {
     int64_t m;                  /* 0 to 65536; with 0 nothing is launched, and offsets stay as they are */
     uint64_t chosen;            /* i32 [m]: each row's expert. Another number is no expert's: rows with one come
                                    before all others where it is negative, else behind them */
-    int64_t chosen_stride;      /* words of 4 bytes between these; 0: 1; 2 for numbers of 64 bits, whose upper
-                                   halves are not read */
+    int64_t chosen_stride;      /* words of 4 bytes from one to the next, 1 or 2; 0: 1; 2 for numbers of 64
+                                   bits, whose upper halves are not read */
     uint64_t offsets;           /* i32 [experts + 1], as tilus_matmul_call has them */
     uint64_t ids;               /* i32 [m], all different: of an expert's rows in order */
     uint64_t workspace;         /* its first TILUS_MATMUL_SEMAPHORES bytes are left as they are */

@@ -163,8 +163,8 @@ TILUS_API size_t tilus_rt_shared_memory(const tilus_rt *rt, int device);
 
 /* A kernel from the `size` bytes of a .tilusk file, or from an artefact as it is; either
  * may go away afterwards. Calls no driver. TILUS_ERROR_ARTEFACT (of the first, with the
- * reason); TILUS_ERROR_ARGUMENT (it has no info, target or PTX, or a tensor map that no
- * hardware takes) and TILUS_ERROR_UNSUPPORTED (over 256 arguments, or 16 tensor maps) of the
+ * reason); TILUS_ERROR_ARGUMENT (it has no info, target or PTX, or an info that no reader
+ * takes) and TILUS_ERROR_UNSUPPORTED (over 256 arguments, or 16 tensor maps) of the
  * second; TILUS_ERROR_MEMORY; `*out` is NULL then. The caller unloads the kernel before
  * closing `rt`. */
 TILUS_API tilus_status tilus_kernel_load(tilus_rt *rt, const void *artefact, size_t size,

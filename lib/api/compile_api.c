@@ -11,6 +11,9 @@ static bool check_options(Diag *diag, const tilus_compile_options *options)
 {
     if (!options->cpu)
         return diag_error(diag, (Loc){0}, "options: cpu is NULL, not a target");
+    if ((unsigned)options->output > TILUS_OUTPUT_LLVM_IR)
+        return diag_error(diag, (Loc){0}, "options: output is %d, not a tilus_output_kind",
+                          (int)options->output);
     return options->opt_level <= 3 ||
            diag_error(diag, (Loc){0}, "optimization level %u; there are 0 .. 3",
                       options->opt_level);

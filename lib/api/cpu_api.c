@@ -23,7 +23,8 @@ static tilus_status launch(CpuRun *run, CpuLaunch *launch, size_t arg_count,
     tilus_cpu_times spent = {.struct_size = sizeof spent};
     if (!API_COPY(diag, tilus_cpu_options, &known, options, "options") ||
         !API_CLEAR(diag, tilus_cpu_times, times, "times") || !check_options(diag, &known) ||
-        !launch_check(p, launch->info, launch->args, arg_count, launch->buffer_count, &sizes))
+        !launch_check(p, launch->info, launch->args, arg_count, launch->buffers,
+                      launch->buffer_count, &sizes))
         return TILUS_ERROR_ARGUMENT;
     for (unsigned d = 0; d < 3; d++)
         launch->grid[d] = sizes.grid[d];

@@ -174,7 +174,7 @@ static tilus_status run_guarded(Engine *e, CpuLaunch *launch, size_t arg_count)
     LaunchSizes sizes;
     if (setjmp(diag->oom.jump))
         return diag->errors ? TILUS_ERROR_PROGRAM : TILUS_ERROR_MEMORY;
-    if (!launch_check(launch->program, launch->info, launch->args, arg_count,
+    if (!launch_check(launch->program, launch->info, launch->args, arg_count, launch->buffers,
                       launch->buffer_count, &sizes))
         return TILUS_ERROR_ARGUMENT;
     memcpy(launch->grid, sizes.grid, sizeof launch->grid);

@@ -28,7 +28,7 @@ tilus_status tilus_interpret(tilus_module *module, const char *program,
     tilus_interpret_options known;
     if (!API_COPY(module->diag, tilus_interpret_options, &known, options, "options"))
         return TILUS_ERROR_ARGUMENT;
-    if (!launch_check(p, info, args, arg_count, buffer_count, &sizes)) {
+    if (!launch_check(p, info, args, arg_count, buffers, buffer_count, &sizes)) {
         interp_discard(p);
         return TILUS_ERROR_ARGUMENT;
     }

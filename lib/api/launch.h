@@ -10,9 +10,10 @@ typedef struct LaunchSizes {
     size_t workspace, zeroed;       /* bytes */
 } LaunchSizes;
 
-/* Checks every fact and that pointers are numbers of buffers (whose addresses count
+/* Checks every fact and that pointers are numbers of buffers in memory (whose addresses count
  * as aligned to 256 bytes). False after an error, which the module's diag holds. */
 bool launch_check(Program *p, const tilus_kernel_info *info, const tilus_arg *args,
-                  size_t count, size_t buffer_count, LaunchSizes *sizes);
+                  size_t count, const tilus_buffer *buffers, size_t buffer_count,
+                  LaunchSizes *sizes);
 
 #endif

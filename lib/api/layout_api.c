@@ -39,9 +39,15 @@ static const Layout *parse(Module *m, const Drawing *d)
     return parse_layout_text(m);
 }
 
+static bool check_kind(Module *m, const Drawing *d)
+{
+    return (unsigned)d->kind <= TILUS_DRAWING_SVG ||
+           diag_error(m->diag, (Loc){0}, "kind is %d, not a tilus_drawing", (int)d->kind);
+}
+
 static char *draw(Module *m, const Drawing *d)
 {
-    const Layout *l = parse(m, d);
+    const Layout *l = check_kind(m, d) ? parse(m, d) : NULL;
     if (!l || !check_size(m, l))
         return NULL;
     Text out;

@@ -22,20 +22,27 @@ static void initialize(void)
     mtx_init(&mutex, mtx_plain);
 }
 
-/* Another handler's turn: it comes when the instruction is repeated. */
-static void pass_on(int number)
+/* Gives the signal to the handler that stood before, and stays for those of blocks. Where there is
+ * none, the process ends when the instruction is repeated. */
+static void pass_on(int number, siginfo_t *info, void *context)
 {
-    for (unsigned i = 0; i < CAUGHT; i++)
-        if (caught[i] == number)
-            sigaction(number, &before[i], NULL);
+    unsigned i = 0;
+    while (i < CAUGHT - 1 && caught[i] != number)
+        i++;
+    const struct sigaction *a = &before[i];
+    if (a->sa_flags & SA_SIGINFO)
+        a->sa_sigaction(number, info, context);
+    else if (a->sa_handler != SIG_DFL && a->sa_handler != SIG_IGN)
+        a->sa_handler(number);
+    else
+        sigaction(number, a, NULL);
 }
 
 static void on_signal(int number, siginfo_t *info, void *context)
 {
-    (void)context;
     Worker *w = cpu_worker;
     if (!w) {
-        pass_on(number);
+        pass_on(number, info, context);
         return;
     }
     w->signal_number = number;

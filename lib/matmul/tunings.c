@@ -135,6 +135,19 @@ static bool read_fields(const Reader *r, MatmulConfig *c)
     return true;
 }
 
+/* Checks what the configuration is for: products of up to 8 rows have them all at once, and how A
+ * is arranged in blocks the plan decides. */
+static bool check_use(const Reader *r, const MatmulTuning *t)
+{
+    enum { TILE = 8 };
+    const MatmulConfig *c = &t->config;
+    if (c->columns < TILE && c->columns < t->m)
+        return fail(r, "\"columns\" is %d, fewer than the rows, %lld, and not %d", c->columns,
+                    (long long)t->m, TILE);
+    return c->prearranged_a < MATMUL_ARRANGED_IN_BLOCKS ||
+           fail(r, "\"prearranged_a\" is %d, not 1, 2 or 3", c->prearranged_a);
+}
+
 /* Reads m and a configuration, which need not fit a device's shared memory and registers. */
 static bool read_config(const Reader *r, MatmulTuning *t)
 {
@@ -144,6 +157,8 @@ static bool read_config(const Reader *r, MatmulTuning *t)
         return false;
     if (matmul_bucket(t->m) != t->m)
         return fail(r, "\"m\" is %lld, not a power of two", (long long)t->m);
+    if (!check_use(r, t))
+        return false;
     return matmul_config_fits(&t->spec, &t->config, &any) ||
            fail(r, "no configuration of the template has %s",
                 matmul_config_print(&t->config, text));

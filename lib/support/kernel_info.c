@@ -129,6 +129,8 @@ const char *kernel_codes_fault(const tilus_kernel_info *info, const tilus_code *
 {
     unsigned nested[KERNEL_STACK];     /* operators one in the other, of each operand */
     size_t depth = 0;
+    if (length && !code)
+        return "codes at NULL";
     for (size_t i = 0; i < length; i++) {
         int operands = code_operands(info, code[i]);
         if (operands < 0)

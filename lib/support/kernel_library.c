@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- failures ----------------------------------------------------------- */
 
@@ -270,11 +271,24 @@ static bool try_memory(Kernel *kernel, tilus_status *status)
     return false;
 }
 
+/* Returns the bytes of a file; negative, with errno: it has none that can be read. */
+static long find_size(FILE *in)
+{
+    struct stat info;
+    if (fstat(fileno(in), &info) != 0)
+        return -1;
+    if (S_ISDIR(info.st_mode)) {
+        errno = EISDIR;
+        return -1;
+    }
+    return fseek(in, 0, SEEK_END) == 0 ? ftell(in) : -1;
+}
+
 /* Reads a whole file. NULL: it cannot be read, and *status tells why. */
 static void *read_file(FILE *in, const char *path, size_t *size, tilus_status *status)
 {
     char *bytes = NULL;
-    long end = fseek(in, 0, SEEK_END) == 0 ? ftell(in) : -1;
+    long end = find_size(in);
     *status = TILUS_OK;
     if (end > TILUS_ARTEFACT_MAX)
         *status = library_fail(TILUS_ERROR_ARTEFACT, "%s has %ld bytes, more than %d", path, end,
@@ -309,7 +323,7 @@ static bool try_directory(Kernel *kernel, tilus_status *status)
             *status = load_bytes(kernel, bytes, size);
         free(bytes);
         fclose(in);
-    } else if (found) {
+    } else if (found && errno != ENOMEM) {      /* else as above */
         *status = library_fail(TILUS_ERROR_ARTEFACT, "%s: %s", path, strerror(errno));
     }
     free(path);

@@ -3,19 +3,23 @@
  * the module fit for another try. The same for deadlines, at every look at the clock.
  * Linked with --wrap for malloc, calloc, strdup and clock_gettime (LLVM's own calls
  * are not touched). */
-#define _POSIX_C_SOURCE 199309L
+#define _GNU_SOURCE
 #include "failing_memory.h"
 #include "ir/loop.h"
 #include "ir/verify.h"
 #include "syntax/syntax.h"
 #include "tilus/tilus.h"
 
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -459,6 +463,10 @@ static void a_layout_is_drawn(void **state)
     assert_string_equal(tilus_diag_text(diag, 0),
                         "an extent is at least 1, dimension 1 has 0");
     tilus_diag_free(diag);
+    diag = tilus_diag_new();
+    assert_null(tilus_layout_draw(diag, "local(2)", (tilus_drawing)2));
+    assert_string_equal(tilus_diag_text(diag, 0), "kind is 2, not a tilus_drawing");
+    tilus_diag_free(diag);
 }
 
 static void layouts_of_names_can_be_drawn(void **state)
@@ -613,6 +621,14 @@ static void the_interpreter_refuses_bad_calls(void **state)
     assert_int_equal(tilus_interpret(s.module, "add", args, 3, &buffer, 1, NULL),
                      TILUS_ERROR_PROGRAM);
     assert_int_equal(tilus_diag_line(s.diag, 4), 9);
+    size_t next = tilus_diag_count(s.diag);
+    const tilus_buffer nowhere = {NULL, 160}, everything = {s.data, SIZE_MAX};
+    assert_int_equal(tilus_interpret(s.module, "add", args, 3, &nowhere, 1, NULL),
+                     TILUS_ERROR_ARGUMENT);
+    expect_text(s.diag, next, "argument %a is buffer 0, whose data is NULL and size 160");
+    assert_int_equal(tilus_interpret(s.module, "add", args, 3, &everything, 1, NULL),
+                     TILUS_ERROR_ARGUMENT);
+    expect_text(s.diag, next + 1, "whose size is 18446744073709551615, more than memory has");
     assert_int_equal(interpret(&s), TILUS_OK);
     expect_sums(&s);
     subject_free(&s);
@@ -694,6 +710,10 @@ static void bad_compile_options_are_refused(void **state)
     tilus_compile_options options = {.struct_size = sizeof options, .cpu = "sm_90", .opt_level = 4};
     assert_null(tilus_compile(s.module, &options, NULL));
     expect_text(s.diag, 4, "optimization level 4");
+    options.output = (tilus_output_kind)2;
+    assert_null(tilus_compile(s.module, &options, NULL));
+    expect_text(s.diag, 5, "options: output is 2, not a tilus_output_kind");
+    options.output = TILUS_OUTPUT_PTX;
     tilus_compile_times times = {.struct_size = sizeof times, -1, -1};
     options.opt_level = 3;
     char *ptx = tilus_compile(s.module, &options, &times);
@@ -702,7 +722,7 @@ static void bad_compile_options_are_refused(void **state)
     free(ptx);
     options.program = "nobody";
     assert_null(tilus_compile(s.module, &options, NULL));
-    expect_text(s.diag, 5, "the module has no program @nobody");
+    expect_text(s.diag, 6, "the module has no program @nobody");
     subject_free(&s);
 }
 
@@ -1046,10 +1066,75 @@ static void the_cpu_engine_refuses_bad_calls(void **state)
     expect_text(s.diag, 0, "the module has no program @nobody");
     assert_int_equal(run_on_cpu(&s, "add", 4), TILUS_ERROR_ARGUMENT);
     expect_text(s.diag, 1, "optimization level 4");
+    const tilus_arg args[] = {{.pointer = 0}, {.integer = COUNT}, {.integer = 7}};
+    const tilus_buffer nowhere = {NULL, 160};
+    const tilus_cpu_options options = {.struct_size = sizeof options, .cpu = "sm_80"};
+    assert_int_equal(tilus_run_on_cpu(s.module, "add", args, 3, &nowhere, 1, &options, NULL),
+                     TILUS_ERROR_ARGUMENT);
+    expect_text(s.diag, 2, "argument %a is buffer 0, whose data is NULL and size 160");
     subject_free(&s);
     s = subject_of("program @add<1>(%n: i32) warps(1) {\n"
                    "  %r = allocate_register 0.0 : f32[32]\n  %s = neg %r\n}\n");
     assert_int_equal(run_on_cpu(&s, "add", 0), TILUS_ERROR_PROGRAM);
+    subject_free(&s);
+}
+
+static volatile sig_atomic_t opened;    /* faults that the server's handler has cured */
+static void *closed_page;
+
+static void open_page(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    (void)context;
+    opened += info->si_addr == closed_page;
+    if (mprotect(closed_page, 1, PROT_READ | PROT_WRITE) != 0 || info->si_addr != closed_page)
+        _exit(1);
+}
+
+static void *touch_page(void *unused)
+{
+    *(volatile char *)closed_page = 1;
+    return unused;
+}
+
+/* Has another thread fault where the server's own handler helps. */
+static void fault_elsewhere(void *unused, const char *text, size_t size)
+{
+    pthread_t thread;
+    (void)unused;
+    (void)text;
+    (void)size;
+    assert_int_equal(pthread_create(&thread, NULL, touch_page, NULL), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* Faults of other threads go to the server's handler, and the engine still has those of blocks. */
+static void the_cpu_engine_shares_signals(void **state)
+{
+    (void)state;
+    Subject s = subject_of("tilus 1\n"
+                           "program @outside<1>(%a: ptr<f32>) warps(1) {\n"
+                           "  %r = allocate_register 0.0 : f32[32] @ spatial(32)\n"
+                           "  print \"r\", %r\n"
+                           "  %g = view_global %a : f32[32]\n"
+                           "  store_global %r, %g[0]\n"
+                           "}\n");
+    const struct sigaction action = {.sa_sigaction = open_page, .sa_flags = SA_SIGINFO};
+    struct sigaction before;
+    tilus_arg arg = {.pointer = 0};
+    tilus_buffer buffer = {s.data, 16};
+    const tilus_cpu_options options = {.struct_size = sizeof options, .cpu = "sm_80",
+                                       .print = fault_elsewhere};
+    closed_page = mmap(NULL, 1, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(closed_page, MAP_FAILED);
+    sigaction(SIGSEGV, &action, &before);
+    opened = 0;
+    assert_int_equal(tilus_run_on_cpu(s.module, "outside", &arg, 1, &buffer, 1, &options, NULL),
+                     TILUS_ERROR_PROGRAM);
+    sigaction(SIGSEGV, &before, NULL);
+    assert_int_equal(opened, 1);
+    expect_text(s.diag, 0, "argument %a");
+    munmap(closed_page, 1);
     subject_free(&s);
 }
 
@@ -1309,6 +1394,7 @@ int main(void)
         cmocka_unit_test(limits_are_listed_and_set),
         cmocka_unit_test(deadlines_end_a_compile_at_every_look),
         cmocka_unit_test(the_cpu_engine_refuses_bad_calls),
+        cmocka_unit_test(the_cpu_engine_shares_signals),
         cmocka_unit_test(the_cpu_engine_compiles_in_time_or_says_so),
         cmocka_unit_test(makers_survive_every_malloc_that_fails),
         cmocka_unit_test(drawing_survives_every_malloc_that_fails),

@@ -4,6 +4,7 @@
 #include "support/kernel_info.h"
 #include "support/limits.h"
 #include "support/scalar.h"
+#include "tilus/runtime.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -485,6 +486,8 @@ static void assert_check(const tilus_artefact *a, const char *reason)
         fail_msg("'%s' does not say '%s'", message, reason);
     assert_int_equal(tilus_artefact_write(a, &bytes, &size), TILUS_ERROR_ARGUMENT);
     assert_null(bytes);
+    if (!strstr(tilus_rt_error(), reason))
+        fail_msg("'%s' does not say '%s'", tilus_rt_error(), reason);
 }
 
 static void assert_info_check(tilus_kernel_info i, const char *reason)
@@ -707,6 +710,31 @@ static void test_too_large(void **state)
     a.cubin_size = SIZE_MAX;
     assert_int_equal(tilus_artefact_write(&a, &bytes, &size), TILUS_ERROR_ARGUMENT);
     assert_null(bytes);
+    assert_string_equal(tilus_rt_error(), "an artefact of 18446744073709551615 bytes, more than "
+                                          "268435456");
+}
+
+/* Descriptions that a program made by hand. */
+static void test_tables_at_null(void **state)
+{
+    (void)state;
+    tilus_kernel_info i = info;
+    i.args = NULL;
+    assert_info_check(i, "arguments at NULL");
+    i = info;
+    i.workspace = NULL;
+    i.workspace_count = 2;
+    assert_info_check(i, "2 workspace tensors at NULL");
+    tilus_workspace_tensor t = workspace[0];
+    t.extents = NULL;
+    i.workspace = &t;
+    i.workspace_count = 1;
+    assert_info_check(i, "workspace tensor 0 has extents at NULL");
+    i = info;
+    i.maps = NULL;
+    i.map_count = 1;
+    assert_info_check(i, "1 tensor maps at NULL");
+    assert_code_check(NULL, 3, "codes at NULL");
 }
 
 int main(void)
@@ -725,6 +753,7 @@ int main(void)
         cmocka_unit_test(test_bad_codes),
         cmocka_unit_test(test_deep_codes),
         cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_tables_at_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

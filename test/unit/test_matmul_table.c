@@ -499,6 +499,11 @@ static void test_refused(void **state)
     assert_refused("\"warps_k\": 4", "\"warps_k\": 4.0", "\"warps_k\" is missing, or no integer");
     assert_refused("\"warps_k\": 4", "\"warps_k\": -4", "\"warps_k\" is -4, not 0 to 65536");
     assert_refused("\"m\": 8", "\"m\": 7", "\"m\" is 7, not a power of two");
+    assert_refused("\"columns\": 8", "\"columns\": 4",
+                   "\"columns\" is 4, fewer than the rows, 8, and not 8");
+    assert_refused("\"prearranged_a\": 2", "\"prearranged_a\": 4",
+                   "\"prearranged_a\" is 4, not 1, 2 or 3");
+    assert_refused("\"prearranged_a\": 2", "\"prearranged_a\": 8", "\"prearranged_a\" is 8");
     assert_refused("\"u4\"", "\"u44\"", "tuning 1: weights is \"u44\"");
     assert_refused("\"none\"", "\"some\"", "\"zeros\" is \"some\"");
     assert_refused("\"us\": 5", "\"us\": 0", "\"us\" is missing, or no number above 0");

@@ -196,6 +196,18 @@ static void refuses_a_bad_artefact(void **state)
     info.arg_count = 257;
     assert_fails(tilus_kernel_create(rt, &artefact, &kernel), TILUS_ERROR_UNSUPPORTED,
                  "kernel @scale takes 257 arguments, more than 256");
+    info = scale;
+    info.args = NULL;
+    assert_fails(tilus_kernel_create(rt, &artefact, &kernel), TILUS_ERROR_ARGUMENT,
+                 "arguments at NULL");
+    info = scale;
+    info.threads = 33;
+    assert_fails(tilus_kernel_create(rt, &artefact, &kernel), TILUS_ERROR_ARGUMENT,
+                 "kernel @scale: a block of 33 threads, no multiple of 32");
+    info = scale;
+    info.shared_bytes = (size_t)1 << 32;
+    assert_fails(tilus_kernel_create(rt, &artefact, &kernel), TILUS_ERROR_ARGUMENT,
+                 "4294967296 bytes of shared memory, the limit is 2147483647");
     tilus_rt_close(rt);
 }
 

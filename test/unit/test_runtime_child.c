@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -358,6 +359,33 @@ static void test_closed_standard_streams(void **state)
     assert_int_equal(status, TILUS_OK);
 }
 
+/* What the process lacks is named, not the program; SIGXFSZ would end the test. */
+static void test_limits_of_the_process(void **state)
+{
+    const char *cat = script("cat", "cat artefact");
+    struct rlimit files, sizes, few, small;
+    char *text, *other;
+    (void)state;
+    getrlimit(RLIMIT_FSIZE, &sizes);
+    small = sizes;
+    small.rlim_cur = 3;
+    setrlimit(RLIMIT_FSIZE, &small);
+    tilus_status status = compile(cat, 0, "text", &text);
+    setrlimit(RLIMIT_FSIZE, &sizes);
+    getrlimit(RLIMIT_NOFILE, &files);
+    few = files;
+    few.rlim_cur = 4;
+    setrlimit(RLIMIT_NOFILE, &few);
+    tilus_status without = compile(cat, 0, "text", &other);
+    setrlimit(RLIMIT_NOFILE, &files);
+    assert_int_equal(status, TILUS_ERROR_CHILD);
+    assert_non_null(strstr(text, "cat was not started: File too large: the text is over"));
+    assert_int_equal(without, TILUS_ERROR_CHILD);
+    assert_non_null(strstr(other, "cat was not started: Too many open files\n"));
+    free(text);
+    free(other);
+}
+
 enum { THREADS = 4, ROUNDS = 5 };
 
 static void *compile_often(void *compilers)
@@ -409,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_a_child_inherits_little),
         cmocka_unit_test(test_a_reaped_child_is_known_by_its_artefact),
         cmocka_unit_test(test_closed_standard_streams),
+        cmocka_unit_test(test_limits_of_the_process),
         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

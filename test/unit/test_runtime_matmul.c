@@ -479,7 +479,7 @@ static void names_what_it_does_not_find(void **state)
     snprintf(path, sizeof path, "%s/%s.tilusk", directory, name);
     unlink(path);
     mkdir(path, 0700);
-    assert_prepare_fails(&options, TILUS_ERROR_ARTEFACT, path);
+    assert_prepare_fails(&options, TILUS_ERROR_ARTEFACT, ".tilusk: Is a directory");
     tilus_matmul_plan_free(plan);
     tilus_matmul_close(matmul);
     tilus_rt_close(rt);

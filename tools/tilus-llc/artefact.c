@@ -73,8 +73,11 @@ static bool check_count(const LlcSettings *s, const tilus_module *m, Outputs *ou
     size_t count = tilus_program_count(m);
     if (s->program || count == 1 || is_folder(s->output))
         return true;
-    fprintf(stderr, "tilus-llc: error: '%s' has %zu programs, and '%s' holds one: choose with "
-            "--program=name, or give a folder, -o folder/\n", s->line.input, count, s->output);
+    if (count == 0)
+        fprintf(stderr, "tilus-llc: error: '%s' has no program\n", input_name(s));
+    else
+        fprintf(stderr, "tilus-llc: error: '%s' has %zu programs, and '%s' holds one: choose with "
+                "--program=name, or give a folder, -o folder/\n", input_name(s), count, s->output);
     outputs->reported = true;
     return false;
 }

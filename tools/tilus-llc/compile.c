@@ -168,8 +168,7 @@ static const Template *find_template(const LlcSettings *s)
     return NULL;
 }
 
-/* The input's name in messages. */
-static const char *input_name(const LlcSettings *s)
+const char *input_name(const LlcSettings *s)
 {
     const Template *t = find_template(s);
     if (s->input_name)

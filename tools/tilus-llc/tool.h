@@ -74,6 +74,8 @@ void outputs_free(Outputs *list);
 int compile_input(LlcSettings *s);
 /* The options of code generation, for `program`, or for all if it is NULL. */
 tilus_compile_options compile_options(const LlcSettings *s, const char *program);
+/* The input's name in messages. */
+const char *input_name(const LlcSettings *s);
 /* Prints all cast plans there are; an exit code. */
 int print_all_cast_plans(const LlcSettings *s);
 
