@@ -101,6 +101,15 @@ def loops(n):
     return program(text, "%x: ptr<f32>, %y: ptr<f32>, %n: i32")
 
 
+def unordered(n):
+    """Loads and stores of one tensor, each in a branch of its own: any two of them may race."""
+    text = "%v = view_global %g : f32[%n]\n"
+    for i in range(n):
+        text += (f"if %n > {i} {{\n%r{i} = load_global %v[%n - {i}] : f32[32] @ spatial(32)\n"
+                 f"store_global %r{i}, %v[0]\n}}\n")
+    return program(text, "%g: ptr<f32>, %n: i32")
+
+
 # The text, and the most levels that are legal.
 DEEP = {
     "if": (nest("if %n > 1 {\n", "}"), 255),
@@ -158,6 +167,7 @@ COUNTED = {
     "casts": lambda n: moved(n, "f16"),
     "copies": lambda n: moved(n, "u3"),
     "loops": loops,
+    "unordered": unordered,
     "split-loop": split_loop,
     "guarded-loop": guarded_loop,
     "programs": lambda n: "".join(f"program @p{i}<1>() warps(1) {{\n}}\n" for i in range(n)),
