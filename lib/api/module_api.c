@@ -164,16 +164,18 @@ static void print_operand_kinds(Text *out, const OpInfo *info)
                     i < info->operand_least ? "" : " or none");
 }
 
+/* Names as they are written in braces, and in capitals what has a place of its own in the text. */
 static void print_attr_names(Text *out, const OpInfo *info)
 {
     static const char *const names[] = {
 #define ATTR(id, spelling, value) #id,
 #include "ir/attrs.def"
     };
-    bool any = false;
+    bool any = false, braces = info->effect != EFFECT_CONTROL;
     for (AttrKind kind = 0; kind < ATTR_COUNT; kind++)
         if (info->attrs & op_attr_bit(kind)) {
-            text_printf(out, "%s%s", any ? ", " : "", names[kind]);
+            text_printf(out, "%s%s", any ? ", " : "",
+                        braces && attr_in_dictionary(kind) ? attr_info[kind].spelling : names[kind]);
             any = true;
         }
 }

@@ -52,12 +52,12 @@ static int64_t shared_end(int64_t used, int64_t bytes, int64_t *offset)
     return aligned_end(used, bytes, SHARED_ALIGN, offset);
 }
 
-/* Places the bytes of `op`, which may have an offset already. */
+/* Places the bytes of `op`, which may have an offset already, aligned as the verifier found. */
 static int64_t tensor_end(const Op *op, int64_t used, int64_t *offset)
 {
     const Attr *planned = op_attr(op, ATTR_OFFSET);
-    int64_t align = op->code == OP_allocate_shared ? shared_alignment(op->results[0])
-                                                   : SHARED_ALIGN;
+    int64_t align = op->code == OP_allocate_shared && !planned ? shared_alignment(op->results[0])
+                                                               : SHARED_ALIGN;
     return aligned_end(planned ? planned->integer : used, tensor_bytes(op), align, offset);
 }
 

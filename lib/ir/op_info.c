@@ -144,9 +144,12 @@ static void write_attr_names(void)
 #define ATTR(id, spelling, value) #id,
 #include "ir/attrs.def"
     };
-    for (AttrKind kind = 0; kind < ATTR_COUNT; kind++)
-        for (unsigned i = 0; identifiers[kind][i] && i + 1 < ATTR_NAME; i++)
-            attr_names[kind][i] = ascii_lower(identifiers[kind][i]);
+    for (AttrKind kind = 0; kind < ATTR_COUNT; kind++) {
+        const char *spelling = attr_info[kind].spelling;
+        const char *name = *spelling ? spelling : identifiers[kind];
+        for (unsigned i = 0; name[i] && i + 1 < ATTR_NAME; i++)
+            attr_names[kind][i] = ascii_lower(name[i]);
+    }
 }
 
 const char *attr_name(AttrKind kind)

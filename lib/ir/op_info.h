@@ -174,7 +174,7 @@ typedef struct OpInfo {
 
 extern const OpInfo op_info[OP_COUNT];
 
-/* The attribute's name, its row's identifier in small letters: "offsets"; and the attribute of
+/* The attribute's name, its spelling or its row's identifier in small letters: "offsets"; and the attribute of
  * a name, ATTR_COUNT for none. Thread safe. */
 const char *attr_name(AttrKind kind);
 AttrKind attr_find(const char *name);

@@ -270,7 +270,8 @@ static bool verify_offset(Module *m, const Op *op, const Type *t)
     const Attr *offset = op_attr(op, ATTR_OFFSET);
     if (!offset)
         return true;
-    int64_t align = shared_alignment(op->results[0]);
+    int64_t most = swizzle_alignment(t);    /* which needs no look at the ops that use the tensor */
+    int64_t align = offset->integer % most == 0 ? most : shared_alignment(op->results[0]);
     if (offset->integer < 0 || offset->integer % align)
         return diag_error(m->diag, op->loc, "offset is %lld, it must be a multiple of %lld from 0",
                           (long long)offset->integer, (long long)align);

@@ -412,6 +412,7 @@ static void flow_sync(Walk *w, const Op *op, State *s)
 
 static void flow_op(Walk *w, const Op *op, State *s)
 {
+    diag_check_time(w->m->diag, op->loc);
     if (op->mark) {
         flow_access(w, op, s);
         if (op_commits_product(op))

@@ -18,6 +18,8 @@ typedef enum HazardKind {
     HAZARD_UNKNOWN      /* loops are nested too deep, or too much is unordered */
 } HazardKind;
 
+enum { HAZARD_KINDS = HAZARD_UNKNOWN + 1 };
+
 /* `proved`: in every run that comes from `first` to `second` this way there is a
  * race. Otherwise there may be one. */
 typedef struct Hazard {

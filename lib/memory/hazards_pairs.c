@@ -10,17 +10,45 @@
 
 /* ---- what was found ---------------------------------------------------- */
 
+static bool pair_equal(const void *a, const void *b)
+{
+    const OpPair *x = a, *y = b;
+    return x->first == y->first && x->second == y->second;
+}
+
+static uint64_t pair_hash(const Op *first, const Op *second)
+{
+    return hash_u64(hash_u64(0, (uintptr_t)first), (uintptr_t)second);
+}
+
+const OpPair *hazards_find_pair(const Walk *w, const Op *first, const Op *second)
+{
+    OpPair key = {.first = first, .second = second};
+    return intern_find(&w->pairs, pair_hash(first, second), &key);
+}
+
+OpPair *hazards_pair(Walk *w, const Op *first, const Op *second)
+{
+    const OpPair *known = hazards_find_pair(w, first, second);
+    if (known)
+        return (OpPair *)known;
+    if (!w->pairs.equal)
+        intern_init(&w->pairs, w->arena, pair_equal);
+    OpPair *pair = arena_new(w->arena, OpPair);
+    *pair = (OpPair){.first = first, .second = second};
+    intern_add(&w->pairs, pair_hash(first, second), pair);
+    return pair;
+}
+
 void hazards_report(Walk *w, Hazard h)
 {
-    for (unsigned i = 0; i < w->found.count; i++) {
-        Hazard *known = &w->found.found[i];
-        if (known->kind != h.kind || known->first != h.first || known->second != h.second)
-            continue;
-        if (h.proved && !known->proved)
-            *known = h;
-        return;
+    unsigned *at = &hazards_pair(w, h.first, h.second)->at_found[h.kind];
+    if (!*at) {
+        arena_push(w->arena, w->found.found, w->found.count, w->found.capacity, h);
+        *at = w->found.count;
+    } else if (h.proved && !w->found.found[*at - 1].proved) {
+        w->found.found[*at - 1] = h;
     }
-    arena_push(w->arena, w->found.found, w->found.count, w->found.capacity, h);
 }
 
 /* ---- earlier times ----------------------------------------------------- */
@@ -389,12 +417,14 @@ static void compare_blocks(Walk *w, const Footprint *a, const Footprint *b)
 
 void hazards_compare_blocks(Walk *w)
 {
-    for (unsigned j = 0; j < w->footprint_count; j++)
+    for (unsigned j = 0; j < w->footprint_count; j++) {
+        diag_check_time(w->m->diag, w->footprints[j].op->loc);
         for (unsigned i = 0; i <= j; i++) {
             const Footprint *a = &w->footprints[i], *b = &w->footprints[j];
             if (a->root->type->kind != TYPE_SHARED && hazards_conflict(a, b))
                 compare_blocks(w, a, b);
         }
+    }
 }
 
 /* ---- blocks of a cluster --------------------------------------------------- */

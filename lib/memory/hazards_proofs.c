@@ -20,21 +20,21 @@ bool hazards_conflict(const Footprint *a, const Footprint *b)
 /* Returns true when a proof of the pair is known, of one of the kinds: bit k is of kind k. */
 static bool is_known(const Walk *w, unsigned kinds, const Op *first, const Op *second)
 {
-    for (unsigned i = 0; i < w->found.proof_count; i++) {
-        const Proof *p = &w->found.proofs[i];
-        if (p->first == first && p->second == second && (kinds >> p->kind & 1))
-            return true;
-    }
-    return false;
+    const OpPair *pair = hazards_find_pair(w, first, second);
+    return pair && (pair->proofs & kinds);
 }
 
 void hazards_proved(Walk *w, ProofKind kind, const Footprint *first, const Footprint *second)
 {
     Hazards *h = &w->found;
     Proof proof = {kind, first->op, second->op, first->mode, second->mode, second->tile.memory};
-    if (w->proving && h->proof_count < HAZARD_PROOFS &&
-        !is_known(w, 1u << kind, first->op, second->op))
-        arena_push(w->arena, h->proofs, h->proof_count, h->proof_capacity, proof);
+    if (!w->proving || h->proof_count >= HAZARD_PROOFS)
+        return;
+    OpPair *pair = hazards_pair(w, first->op, second->op);
+    if (pair->proofs >> kind & 1)
+        return;
+    pair->proofs |= 1u << kind;
+    arena_push(w->arena, h->proofs, h->proof_count, h->proof_capacity, proof);
 }
 
 void hazards_ordered(Walk *w, const Footprint *access, const Op *by)
@@ -53,11 +53,11 @@ void hazards_ordered(Walk *w, const Footprint *access, const Op *by)
 
 static bool is_found(const Walk *w, const Op *first, const Op *second)
 {
-    for (unsigned i = 0; i < w->found.count; i++)
-        if (w->found.found[i].first == first && w->found.found[i].second == second &&
-            w->found.found[i].kind != HAZARD_BLOCKS)
-            return true;
-    return false;
+    const OpPair *pair = hazards_find_pair(w, first, second);
+    bool found = false;
+    for (unsigned kind = 0; pair && kind < HAZARD_KINDS; kind++)
+        found = found || (kind != HAZARD_BLOCKS && pair->at_found[kind]);
+    return found;
 }
 
 static bool is_ordered(const Walk *w, const Op *op)
@@ -114,10 +114,12 @@ void hazards_prove_ordered(Walk *w)
 {
     if (!w->proving || is_incomplete(w))
         return;
-    for (unsigned j = 0; j < w->footprint_count; j++)
+    for (unsigned j = 0; j < w->footprint_count; j++) {
+        diag_check_time(w->m->diag, w->footprints[j].op->loc);
         for (unsigned i = 0; i <= j && w->found.proof_count < HAZARD_PROOFS; i++) {
             prove_ordered(w, &w->footprints[i], &w->footprints[j], i < j);
             if (i < j)
                 prove_ordered(w, &w->footprints[j], &w->footprints[i], false);
         }
+    }
 }

@@ -5,6 +5,7 @@
 
 #include "memory/hazards.h"
 #include "memory/rings.h"
+#include "support/intern.h"
 
 enum {
     HAZARD_LOOPS = 8,       /* nested; more are not understood */
@@ -51,6 +52,14 @@ typedef struct FreshSymbol {
     const Expr *expr;
 } FreshSymbol;
 
+/* What is known of two ops: at_found[k] - 1 is the place in Hazards.found of what is found of kind
+ * k, 0: nothing; bit k of `proofs` is set when Hazards.proofs has one of kind k. */
+typedef struct OpPair {
+    const Op *first, *second;
+    unsigned at_found[HAZARD_KINDS];
+    unsigned proofs;
+} OpPair;
+
 typedef struct Walk {
     Program *p;
     Module *m;
@@ -72,7 +81,13 @@ typedef struct Walk {
     unsigned symbol_count;
     uint32_t symbol_capacity;
     Hazards found;
+    InternSet pairs;            /* of OpPair: those that `found` has something of */
 } Walk;
+
+/* Returns what is known of the two ops, nothing yet if they are new. */
+OpPair *hazards_pair(Walk *w, const Op *first, const Op *second);
+/* The same; NULL: nothing is known. */
+const OpPair *hazards_find_pair(const Walk *w, const Op *first, const Op *second);
 
 /* Adds what was found, unless it is known. */
 void hazards_report(Walk *w, Hazard h);

@@ -51,8 +51,8 @@ static bool add_tensor(Op *op, void *data)
     Lifetimes *l = data;
     if (op->code == OP_allocate_shared)
         l->tensors[l->count++] = (SharedTensor){
-            .op = op, .bytes = tensor_bytes(op->results[0]->type),
-            .align = shared_alignment(op->results[0]), .first = UINT32_MAX};
+            .op = op, .bytes = tensor_bytes(op->results[0]->type), .align = SHARED_ALIGN,
+            .first = UINT32_MAX};
     return true;
 }
 
@@ -69,10 +69,22 @@ static ThreadRange all_threads(const Op *op)
     return (ThreadRange){0, program_threads(op->parent->program)};
 }
 
-/* Finds which threads access each tensor; an empty range: none so far. */
-static bool add_threads(Op *op, void *data)
+/* Aligns the tensors that `op` needs aligned, as shared_alignment says. */
+static void align_tensors(Lifetimes *l, const Op *op)
+{
+    for (unsigned i = 0; op_needs_swizzle_alignment(op) && i < op->operand_count; i++) {
+        if (op->operands[i]->type->kind != TYPE_SHARED)
+            continue;
+        const Value *root = memory_root(op->operands[i]);
+        l->tensors[tensor_find(l, root->def)].align = swizzle_alignment(root->type);
+    }
+}
+
+/* Finds the alignment of each tensor, and which threads access it; an empty range: none so far. */
+static bool add_uses(Op *op, void *data)
 {
     Lifetimes *l = data;
+    align_tensors(l, op);
     OpAccess accesses[ACCESSES_MAX];
     unsigned count = op_accesses(op, accesses);
     for (unsigned i = 0; i < count; i++) {
@@ -216,6 +228,7 @@ static void flow_sync(const Walk *w, const Op *op, uint8_t *state)
 static void flow_op(Walk *w, const Op *op, uint8_t *state)
 {
     w->position++;
+    diag_check_time(op->parent->program->module->diag, op->loc);
     if (op->code == OP_allocate_shared)
         w->l->tensors[tensor_find(w->l, op)].position = w->position;
     OpAccess accesses[ACCESSES_MAX];
@@ -249,7 +262,7 @@ Lifetimes lifetimes_of(Program *p)
     region_walk(p->body, count_tensor, &count);
     l.tensors = arena_array(arena, SharedTensor, count);
     region_walk(p->body, add_tensor, &l);
-    region_walk(p->body, add_threads, &l);
+    region_walk(p->body, add_uses, &l);
     l.unordered = arena_alloc_array(arena, count, count * sizeof *l.unordered);
     Walk w = {.l = &l, .arena = arena, .grown = count > 0};
     while (w.grown) {

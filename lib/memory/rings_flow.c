@@ -310,6 +310,7 @@ static void flow_access(const Event *e, RingState *s)
 
 static void flow_event(Rings *r, Event *e, RingState *s)
 {
+    diag_check_time(r->m->diag, e->op->loc);
     Known *k = &s->known[e->range];
     e->base = k->base;
     memcpy(e->done, k->done, lag_bytes(r));

@@ -5,6 +5,7 @@
  *   %y = view (view %x)                  =>    view %x            reshape, convert_layout, too
  *   neg (neg %x), not (not %x)           =>    %x
  *   %i * 16 mod 16, (%k * 4) / 4         =>    0, %k
+ *   0 and %i < 4, %n == %n               =>    0, 1
  *   if 1 { A } else { B }                =>    A
  *   assert 1                             =>    nothing
  *   %j = scalar %i : i64 (%i is i64)     =>    %i
@@ -49,6 +50,28 @@ static const Expr *cancel_product(const Expr *a, const Expr *b)
     return a->a == b ? a->b : a->b == b ? a->a : NULL;
 }
 
+static bool is_bool(const Expr *e)
+{
+    ScalarFacts f = facts_of_expr(e);
+    return f.min >= 0 && f.max <= 1;
+}
+
+/* The one of two bools that `and` or `or` equals; `ignored` is 1 or 0, which the operator leaves out. */
+static const Expr *by_logic(const Expr *a, const Expr *b, int64_t ignored)
+{
+    if (a == b || is_constant(b, ignored))
+        return is_bool(a) ? a : NULL;
+    return is_constant(a, ignored) && is_bool(b) ? b : NULL;
+}
+
+/* Returns true when `a` compared with itself, or subtracted, gives `*value`. */
+static bool is_known_of_equals(ScalarOp op, const Expr *a, int64_t *value)
+{
+    *value = op == SCALAR_eq || op == SCALAR_le || op == SCALAR_ge;
+    bool known = *value || op == SCALAR_ne || op == SCALAR_lt || op == SCALAR_gt || op == SCALAR_sub;
+    return known && expr_never_fails(a);
+}
+
 /* An operand that equals op(a, b), by the operator's own laws. */
 static const Expr *by_law(ScalarOp op, const Expr *a, const Expr *b)
 {
@@ -60,6 +83,8 @@ static const Expr *by_law(ScalarOp op, const Expr *a, const Expr *b)
     case SCALAR_ceil_div: return is_constant(b, 1) ? a : cancel_product(a, b);
     case SCALAR_min:
     case SCALAR_max: return a == b ? a : NULL;
+    case SCALAR_and: return by_logic(a, b, 1);
+    case SCALAR_or: return by_logic(a, b, 0);
     default: return NULL;
     }
 }
@@ -82,6 +107,7 @@ static const Expr *by_range(ScalarOp op, const Expr *a, const Expr *b)
 static const Expr *simplify(Module *m, const Expr *e)
 {
     const char *why;
+    int64_t value;
     if (e->kind == EXPR_CONSTANT)
         return e;
     ScalarFacts facts = facts_of_expr(e);
@@ -90,6 +116,10 @@ static const Expr *simplify(Module *m, const Expr *e)
     if (e->kind == EXPR_VALUE)
         return e;
     const Expr *a = simplify(m, e->a), *b = e->b ? simplify(m, e->b) : NULL;
+    if (a == b && is_known_of_equals(e->op, a, &value))
+        return expr_constant(&m->exprs, value);
+    if (e->op == SCALAR_not && a->kind == EXPR_OP && a->op == SCALAR_not && is_bool(a->a))
+        return a->a;
     const Expr *known = b ? by_law(e->op, a, b) : NULL;
     known = b && !known ? by_range(e->op, a, b) : known;
     if (known)

@@ -123,7 +123,11 @@ static bool take_value(const PassInfo *pass, const PassOptionInfo *option, const
         errno = 0;
         *value = strtoll(w.start, &end, 10);
     }
-    return (w.len > 0 && end == w.start + w.len && errno == 0 && *value >= option->least &&
+    if (!w.len)
+        return report_fault(why, "option `%s` of pass %s needs a number of %lld .. %lld, as in %s=%lld",
+                            option->name, pass->name, (long long)option->least,
+                            (long long)option->most, option->name, (long long)option->most);
+    return (end == w.start + w.len && errno == 0 && *value >= option->least &&
             *value <= option->most) ||
            report_fault(why, "option `%s` of pass %s is %lld .. %lld, got `%.*s`", option->name,
                         pass->name, (long long)option->least, (long long)option->most,
@@ -133,14 +137,22 @@ static bool take_value(const PassInfo *pass, const PassOptionInfo *option, const
 /* Reads `{name=value ..}`, if it is there. */
 static bool take_options(const char **at, PassStep *step, Report why)
 {
+    bool given[PASS_VALUES] = {false};
     if (**at != '{')
         return true;
     for (++*at; *(*at += strspn(*at, " ")) && **at != '}';) {
         Word w = take_word(at, "= ,{}");
         unsigned place;
+        if (!w.len)
+            return report_fault(why, "a blank stands between the options of pass %s, got `%c`",
+                                step->pass->name, **at);
         const PassOptionInfo *option = find_option(step->pass, w, &place);
         if (!option)
             return report_option(step->pass, w, why);
+        if (given[place])
+            return report_fault(why, "option `%s` of pass %s is given twice", option->name,
+                                step->pass->name);
+        given[place] = true;
         if (!take_value(step->pass, option, at, &step->values[place], why))
             return false;
     }
@@ -159,6 +171,9 @@ StepResult pass_next_step(const char **list, PassStep *step, Report why)
     Word w = take_word(list, ", {");
     if (!w.len && !**list)
         return STEP_END;
+    if (!w.len && !report_fault(why, "options follow the name of a pass without a blank, got `%.20s`",
+                                *list))
+        return STEP_WRONG;
     step->pass = pass_find(w.start, w.len);
     set_values(step);
     if (!step->pass)

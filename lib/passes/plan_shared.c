@@ -93,9 +93,11 @@ static bool place_all(Plan *p)
         if (written)
             plan_end(p, i);
     }
-    while ((i = find_largest(p)) < p->l.count)
+    while ((i = find_largest(p)) < p->l.count) {
+        diag_check_time(p->m->diag, p->l.tensors[i].op->loc);
         if (!place(p, i))
             return false;
+    }
     return true;
 }
 

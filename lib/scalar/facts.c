@@ -206,6 +206,21 @@ static ScalarFacts compare(ScalarOp op, ScalarFacts a, ScalarFacts b)
     return always ? of_constant(1) : never ? of_constant(0) : (ScalarFacts){1, 0, 1};
 }
 
+static bool is_false(ScalarFacts f) { return f.min == 0 && f.max == 0; }
+static bool is_true(ScalarFacts f) { return f.min > 0 || f.max < 0; }
+
+/* `and`, `or`, and `not` of `a` alone, of operands that decide it. */
+static ScalarFacts logic(ScalarOp op, ScalarFacts a, ScalarFacts b)
+{
+    bool always = op == SCALAR_and  ? is_true(a) && is_true(b)
+                  : op == SCALAR_or ? is_true(a) || is_true(b)
+                                    : is_false(a);
+    bool never = op == SCALAR_and  ? is_false(a) || is_false(b)
+                 : op == SCALAR_or ? is_false(a) && is_false(b)
+                                   : is_true(a);
+    return always ? of_constant(1) : never ? of_constant(0) : (ScalarFacts){1, 0, 1};
+}
+
 static ScalarFacts of_op(const Expr *e, Budget *budget)
 {
     ScalarFacts a = of_expr(e->a, budget);
@@ -228,7 +243,7 @@ static ScalarFacts of_op(const Expr *e, Budget *budget)
     case SCALAR_ge: return compare(e->op, a, b);
     case SCALAR_or:
     case SCALAR_and:
-    case SCALAR_not: return (ScalarFacts){1, 0, 1};
+    case SCALAR_not: return logic(e->op, a, b);
     case SCALAR_OP_COUNT: break;
     }
     return unknown;

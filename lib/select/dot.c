@@ -10,6 +10,7 @@
 
 #include "ir/op_attrs.h"
 #include "ir/text.h"
+#include "target/target.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -76,7 +77,7 @@ static const char *fitting_types(const DotPlanner *p)
 {
     Text text;
     text_init(&text, &p->m->scratch);
-    text_printf(&text, "types (a, b, c) that fit on sm_%u are", p->sm);
+    text_printf(&text, "types (a, b, c) that fit on %s are", target_name_of(p->sm));
     unsigned count = 0;
     for (const Mma *mma = mma_table; mma < mma_table + MMA_COUNT; mma++)
         if (mma_find(mma->types, p->sm, 1) == mma)
@@ -371,9 +372,10 @@ static bool plan_mma(DotPlanner *p, Via wanted)
     DType types[MMA_OPERANDS];
     const Mma *mma = p->plan.mma = find_mma(p, types, wanted);
     if (!mma)
-        return refuse_plan(p, -1, SCRATCH(p, "dot of %s, %s, %s has no instruction on sm_%u",
+        return refuse_plan(p, -1, SCRATCH(p, "dot of %s, %s, %s has no instruction on %s",
                                        dtype_name(types[MMA_A]), dtype_name(types[MMA_B]),
-                                       dtype_name(types[MMA_C]), p->sm), fitting_types(p));
+                                       dtype_name(types[MMA_C]), target_name_of(p->sm)),
+                           fitting_types(p));
     p->plan.via = via_of_mma(mma);
     if (mma_is_converted(mma))
         plan_converted(p);

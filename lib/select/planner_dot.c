@@ -3,6 +3,7 @@
 
 #include "ir/op_attrs.h"
 #include "support/remark.h"
+#include "target/target.h"
 
 enum { SM_WITHOUT_I4 = 90 };     /* the first target without 4-bit multipliers */
 
@@ -68,9 +69,9 @@ static void warn_of_fma(Module *m, const Op *op, const DotPlan *plan)
 static void warn_of_emulation(Module *m, const Op *op, const DotPlan *plan)
 {
     diag_warning(m->diag, WARNING_DOT_FALLBACK, op->loc,
-                 "dot of %s and %s is emulated on sm_%u: it has no 4-bit multipliers, and each dot "
+                 "dot of %s and %s is emulated on %s: it has no 4-bit multipliers, and each dot "
                  "unpacks its operands to bytes", dtype_name(plan->mma->types[MMA_A]),
-                 dtype_name(plan->mma->types[MMA_B]), m->target_sm);
+                 dtype_name(plan->mma->types[MMA_B]), target_name_of(m->target_sm));
     diag_note(m->diag, op->loc, "cast operands that several dots use to i8 or u8 once; {via = %s} "
               "keeps it without a warning", via_info[plan->via].spelling);
 }

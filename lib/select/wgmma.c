@@ -10,6 +10,7 @@
 #include "select/plan.h"
 #include "support/remark.h"
 #include "support/scalar.h"
+#include "target/target.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -579,8 +580,8 @@ bool wgmma_plan(Module *m, const Op *op, unsigned sm, WgmmaPlan *plan)
     int64_t wanted;
     *plan = (WgmmaPlan){.row = find_row(op)};
     if (sm && sm != WGMMA_SM)
-        return diag_error(m->diag, op->loc, "dot_async needs sm_%da, the target is sm_%u", WGMMA_SM,
-                          sm);
+        return diag_error(m->diag, op->loc, "dot_async needs sm_%da, the target is %s", WGMMA_SM,
+                          target_name_of(sm));
     if (!plan->row)
         return refuse_types(m, op);
     if (!find_wanted(m, op, plan->row, &wanted) || !check_extents(m, op, plan) ||

@@ -92,9 +92,14 @@ static bool lex_number(Lexer *lx, Token *t)
     if (!real)
         return false;
     char copy[64];
-    if (n >= sizeof copy || is_name_char(peek(lx, n))) {
+    if (is_name_char(peek(lx, n))) {
+        while (is_name_char(peek(lx, n)))
+            n++;
         t->kind = TOKEN_BAD;
         t->problem = "a malformed number";
+    } else if (n >= sizeof copy) {
+        t->kind = TOKEN_BAD;
+        t->problem = "a number of more than 63 characters";
     } else {
         memcpy(copy, lx->at, n);
         copy[n] = '\0';

@@ -473,12 +473,18 @@ const char *nearest_op_text(Parser *p, const Token *t)
     return nearest_text(p, &n);
 }
 
+/* What to write in place of an attribute that the op's dictionary lacks. */
 static const char *nearest_attr_text(Parser *p, const Token *t, uint64_t allowed)
 {
     Nearest n = {.name = t->start, .len = t->len};
-    for (AttrKind kind = 0; kind < ATTR_COUNT; kind++)
-        if (attr_in_dictionary(kind) && allowed & op_attr_bit(kind))
+    for (AttrKind kind = 0; kind < ATTR_COUNT; kind++) {
+        if (!(allowed & op_attr_bit(kind)))
+            continue;
+        if (attr_in_dictionary(kind))
             nearest_try(&n, attr_info[kind].spelling);
+        else if (token_is(t, attr_name(kind)))
+            return " in braces: it has a place of its own in the op's text";
+    }
     return nearest_text(p, &n);
 }
 

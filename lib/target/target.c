@@ -23,6 +23,14 @@ const Target *target_find(const char *name)
     return NULL;
 }
 
+const char *target_name_of(unsigned sm)
+{
+    for (size_t i = 0; i < TARGET_COUNT; i++)
+        if (targets[i].sm == sm)
+            return targets[i].name;
+    return NULL;
+}
+
 const Target *target_for(int capability)
 {
     const Target *best = NULL;

@@ -21,6 +21,9 @@ typedef struct Target {
 const Target *target_at(size_t i);
 /* The target called `name`, or NULL. */
 const Target *target_find(const char *name);
+/* The name of the first target with that number, static storage: "sm_90" of 90, "sm_100a" of 100; NULL:
+ * there is none. */
+const char *target_name_of(unsigned sm);
 /* The best target whose code runs on a device of that compute capability (90 for 9.0): the
  * newest, with the architecture's own features where the device has exactly these. NULL for
  * devices older than every target. */

@@ -279,6 +279,9 @@ static void facts_are_as_sharp_as_stated(void **state)
         {SCALAR_max, A, 24, {8, 24, 64}},       {SCALAR_lt, A, 65, {1, 1, 1}},
         {SCALAR_ge, A, 65, {0, 0, 0}},          {SCALAR_eq, A, 32, {1, 0, 1}},
         {SCALAR_mul, A, 0, {0, 0, 0}},
+        {SCALAR_and, A, 0, {0, 0, 0}},          {SCALAR_and, A, -5, {1, 1, 1}},
+        {SCALAR_and, B, 1, {1, 0, 1}},          {SCALAR_or, B, 0, {1, 0, 1}},
+        {SCALAR_or, A, 0, {1, 1, 1}},           {SCALAR_or, B, 7, {1, 1, 1}},
         {SCALAR_sub, B, INT64_MIN, {4, INT64_MIN, INT64_MAX}},
     };
     Shape shape = {{{16, 16, 64}, {4, -4, 8}}, 3, -16, 4, 3, 1};

@@ -38,8 +38,8 @@ static bool set_one(const char *tool, const char *text, tilus_diag *diag)
     long long value = strtoll(equals + 1, &end, 10);
     if (!errno && end != equals + 1 && !*end && tilus_set_limit(diag, limit.name, value))
         return true;
-    fprintf(stderr, "%s: error: limit %s goes up to %lld, got '%s'\n", tool, limit.name,
-            limit.most, equals + 1);
+    fprintf(stderr, "%s: error: limit %s is %d .. %lld, got '%s'\n", tool, limit.name,
+            !strcmp(limit.name, "milliseconds") ? 0 : 1, limit.most, equals + 1);
     return false;
 }
 

@@ -32,11 +32,8 @@ static bool write_file(const Reproducer *r)
 
 static void write_and_announce(const Reproducer *r)
 {
-    static const char failure[] = "note: no reproducer could be written\n";
-    if (write_file(r))
-        file_write_all(STDERR_FILENO, r->announcement, strlen(r->announcement));
-    else
-        file_write_all(STDERR_FILENO, failure, sizeof failure - 1);
+    const char *text = write_file(r) ? r->announcement : r->failure;
+    file_write_all(STDERR_FILENO, text, strlen(text));
 }
 
 /* ---- signals -------------------------------------------------------------------- */
@@ -112,6 +109,10 @@ static bool name_files(Reproducer *r)
         r->announcement = NULL;
         return false;
     }
+    if (asprintf(&r->failure, "note: no reproducer could be written to '%s'\n", r->path) < 0) {
+        r->failure = NULL;
+        return false;
+    }
     return true;
 }
 
@@ -120,6 +121,7 @@ static void free_parts(Reproducer *r)
     free(r->path);
     free(r->temporary);
     free(r->announcement);
+    free(r->failure);
     free(r->bytes);
 }
 

@@ -25,7 +25,8 @@ typedef struct Reproducer {
     const StringList *defines;      /* of -D */
     const char *flags;              /* more of the command: " -O3", quoted where needed */
     char *path, *temporary;         /* the file; what is written before it has its name */
-    char *announcement;             /* for stderr, when it is written */
+    char *announcement;             /* for stderr, when it is written ... */
+    char *failure;                  /* ... and when it cannot be */
     char *bytes;                    /* what to write */
     size_t size;
     bool wanted;                    /* written at the end */

@@ -5,6 +5,8 @@
 #include "common/options.h"
 #include "target/target.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,10 +71,40 @@ void configuration_free(Configuration *c)
     *c = (Configuration){0};
 }
 
-static void set_target(Configuration *c, const char *target)
+/* Has the editor show that a setting is wrong, and what holds in its place. */
+static void show_warning(const Server *s, const char *text)
 {
-    free(c->target);
-    c->target = target_find(target) ? lsp_strndup(target, strlen(target)) : NULL;
+    enum { WARNING = 2 };
+    json_t *params = json_pack("{s:i,s:o}", "type", WARNING, "message", text_json(text, strlen(text)));
+    wire_send(s->out, json_pack("{s:s,s:s,s:o}", "jsonrpc", "2.0", "method", "window/showMessage",
+                                "params", params));
+}
+
+static void set_target(const Server *s, Configuration *c, const json_t *value)
+{
+    const char *target = json_string_value(value);
+    char text[256];
+    if (target && target_find(target)) {
+        free(c->target);
+        c->target = lsp_strndup(target, strlen(target));
+        return;
+    }
+    int n = snprintf(text, sizeof text, "tilus: the setting `target` stays %s; it is one of", c->target);
+    for (size_t i = 0; target_at(i) && n > 0 && (size_t)n < sizeof text; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "%s %s", i ? "," : "", target_at(i)->name);
+    show_warning(s, text);
+}
+
+static void set_milliseconds(const Server *s, Configuration *c, const json_t *value)
+{
+    char text[128];
+    if (json_is_integer(value) && limit_allows(LIMIT_ID_MILLISECONDS, json_integer_value(value))) {
+        c->milliseconds = json_integer_value(value);
+        return;
+    }
+    snprintf(text, sizeof text, "tilus: the setting `milliseconds` stays %lld; it is a number of 0 .. %d",
+             (long long)c->milliseconds, INT_MAX);
+    show_warning(s, text);
 }
 
 /* {"BM": 64, "W": "f6e3m2"} */
@@ -106,22 +138,22 @@ static void set_import_paths(Configuration *c, const json_t *paths)
     }
 }
 
-/* Takes {"target": .., "defines": {..}, "importPaths": [..], "milliseconds": ..}; what it lacks
- * stays. */
+/* Takes {"target": .., "defines": {..}, "importPaths": [..], "milliseconds": ..}; what it lacks, or
+ * has wrong, stays. */
 static void configure(Server *s, const json_t *settings)
 {
-    const char *target = string_member(settings, "target");
+    const json_t *target = json_object_get(settings, "target");
     json_t *defines = json_object_get(settings, "defines");
     json_t *paths = json_object_get(settings, "importPaths");
     const json_t *limit = json_object_get(settings, "milliseconds");
-    if (target)
-        set_target(&s->configuration, target);
+    if (target && !json_is_null(target))
+        set_target(s, &s->configuration, target);
     if (json_is_object(defines))
         set_defines(&s->configuration, defines);
     if (json_is_array(paths))
         set_import_paths(&s->configuration, paths);
-    if (json_is_integer(limit) && limit_allows(LIMIT_ID_MILLISECONDS, json_integer_value(limit)))
-        s->configuration.milliseconds = json_integer_value(limit);
+    if (limit && !json_is_null(limit))
+        set_milliseconds(s, &s->configuration, limit);
     for (Document *d = s->documents; d; d = d->next)
         forget(d);
 }

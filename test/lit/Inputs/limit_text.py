@@ -101,6 +101,23 @@ def loops(n):
     return program(text, "%x: ptr<f32>, %y: ptr<f32>, %n: i32")
 
 
+def shared(n):
+    """Tensors in shared memory, one used after the other."""
+    text = "%v = view_global %g : f32[32]\n%r = load_global %v[0] : f32[32] @ spatial(32)\n"
+    for i in range(n):
+        text += f"%s{i} = allocate_shared : f32[32]\nstore_shared %r, %s{i}[0]\nsynchronize\n"
+    return program(text, "%g: ptr<f32>")
+
+
+def unordered(n):
+    """Loads and stores of one tensor, each in a branch of its own: any two of them may race."""
+    text = "%v = view_global %g : f32[%n]\n"
+    for i in range(n):
+        text += (f"if %n > {i} {{\n%r{i} = load_global %v[%n - {i}] : f32[32] @ spatial(32)\n"
+                 f"store_global %r{i}, %v[0]\n}}\n")
+    return program(text, "%g: ptr<f32>, %n: i32")
+
+
 # The text, and the most levels that are legal.
 DEEP = {
     "if": (nest("if %n > 1 {\n", "}"), 255),
@@ -158,6 +175,8 @@ COUNTED = {
     "casts": lambda n: moved(n, "f16"),
     "copies": lambda n: moved(n, "u3"),
     "loops": loops,
+    "shared": shared,
+    "unordered": unordered,
     "split-loop": split_loop,
     "guarded-loop": guarded_loop,
     "programs": lambda n: "".join(f"program @p{i}<1>() warps(1) {{\n}}\n" for i in range(n)),

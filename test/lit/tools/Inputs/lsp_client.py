@@ -16,6 +16,7 @@ class Client:
         self.next_id = 0
         self.texts = {}
         self.diagnostics = {}       # by URI: (version, diagnostics)
+        self.shown = []             # what the editor shall show
 
     def processor_seconds(self):
         """Returns the server's processor time so far, to a hundredth of a second."""
@@ -43,6 +44,9 @@ class Client:
         return message
 
     def take(self, message):
+        if message["method"] == "window/showMessage":
+            self.shown.append(message["params"]["message"])
+            return
         assert message["method"] == "textDocument/publishDiagnostics", message
         params = message["params"]
         self.diagnostics[params["uri"]] = params["version"], params["diagnostics"]

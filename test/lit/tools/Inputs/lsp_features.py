@@ -229,6 +229,22 @@ def check_configuration(c):
     assert c.wait_for(URI, 15) == []
 
 
+def check_wrong_settings():
+    """Settings that are wrong are shown, and those before them stay."""
+    c = Client("--mcpu=sm_80")
+    c.start(target="sm_1", milliseconds=-4)
+    targets = "sm_80, sm_86, sm_89, sm_90, sm_90a, sm_100a, sm_120a"
+    assert c.shown == [f"tilus: the setting `target` stays sm_80; it is one of {targets}",
+                       "tilus: the setting `milliseconds` stays 2000; it is a number of 0 .. 2147483647"], c.shown
+    c.notify("workspace/didChangeConfiguration", settings={"tilus": {"target": "sm_90", "milliseconds": 3000}})
+    c.notify("workspace/didChangeConfiguration", settings={"tilus": {"target": 90}})
+    c.open(URI, TEXT)
+    c.wait_for(URI, 1)
+    assert len(c.shown) == 3 and "`target` stays sm_90;" in c.shown[2], c.shown
+    assert c.stop() == 0
+
+
+check_wrong_settings()
 client = Client()
 capabilities = client.start()["capabilities"]
 assert capabilities["positionEncoding"] == "utf-16"
