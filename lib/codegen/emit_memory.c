@@ -71,7 +71,7 @@ LLVMValueRef add_row(Codegen *cg, LLVMValueRef linear, LLVMValueRef row, LLVMVal
     return is_constant(linear, 0) ? row : LLVMBuildAdd(cg->builder, linear, row, "");
 }
 
-/* The tensor of the block with the rank that `op` names. */
+/* Returns the tensor of the block with the rank that `op` names; NULL after an error. */
 static const Lowered *lowered_remote(Codegen *cg, const Op *op, const Value *memory)
 {
     const Lowered *own = lowered(memory);
@@ -89,7 +89,9 @@ void access_open(Codegen *cg, const Op *op, const Access *plan, UnitMover *move,
     const Value *memory = op_memory_operand(op);
     MemoryTile tile = op_memory_tile(op);
     *a = (MemoryAccess){.cg = cg, .op = op, .plan = plan, .move = move,
-                        .tile = op_tile_type(op), .memory = lowered(memory),
+                        .tile = op_tile_type(op),
+                        .memory = op_attr(op, ATTR_RANK) ? lowered_remote(cg, op, memory)
+                                                         : lowered(memory),
                         .swizzle = memory->type->swizzle,
                         .bits = dtype_bits(memory->type->dtype),
                         .global = memory->type->kind == TYPE_GLOBAL, .place = tile};
@@ -455,8 +457,6 @@ static bool emit_load(Codegen *cg, const Op *op, const Plan *plan)
     MemoryAccess a;
     access_open(cg, op, &plan->access, move_unit, &a);
     LLVMValueRef *words = words_new(cg, a.tile);
-    if (op_attr(op, ATTR_RANK))
-        a.memory = lowered_remote(cg, op, op_memory_operand(op));
     lower_words(cg, op->results[0], words);
     return a.memory && move_planned(&a, words);
 }
@@ -468,8 +468,6 @@ static bool emit_store(Codegen *cg, const Op *op, const Plan *plan)
     if (op_attr(op, ATTR_RANK) && !plan->access.bytes)
         return diag_error(cg->diag, op->loc, "store_shared with a rank of parts of bytes: each thread must "
                           "have whole ones, got %s", type_text(cg->module, a.tile));
-    if (op_attr(op, ATTR_RANK))
-        a.memory = lowered_remote(cg, op, op_memory_operand(op));
     return a.memory && move_planned(&a, lowered_words(op->operands[0]));
 }
 

@@ -26,8 +26,8 @@
  *                                   until (ld.relaxed.gpu state >= (number + 1) * blocks), or polled often enough
  *                         bar.sync
  *
- * Whoever was too late for the others waits for nobody until they have come as far, as paces have
- * numbers: senses as above would leave who is ahead by one pace there. */
+ * Numbers of paces let the others wait again for a block that was late once: with senses, as above, who
+ * went on without it would stay one pace ahead. */
 #include "codegen/memory.h"
 #include "ir/op_attrs.h"
 #include "ir/tile.h"

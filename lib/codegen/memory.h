@@ -50,7 +50,8 @@ LLVMValueRef add_row(Codegen *cg, LLVMValueRef linear, LLVMValueRef row, LLVMVal
 /* The integer, or vector of i32, that moves `bytes` bytes, a power of two up to 16. */
 LLVMTypeRef chunk_type(Codegen *cg, unsigned bytes);
 
-/* Begins the access of an op with a register tile, whose units `move` moves. */
+/* Begins the access of an op with a register tile, whose units `move` moves, to this block's memory or to
+ * that of the rank that the op names; a->memory is NULL after an error. */
 void access_open(Codegen *cg, const Op *op, const Access *plan, UnitMover *move,
                  MemoryAccess *a);
 /* Locates the slot 0 of the thread that runs, by the tile's layout. */

@@ -52,8 +52,8 @@ typedef struct FreshSymbol {
     const Expr *expr;
 } FreshSymbol;
 
-/* What is known of two ops: at_found[k] - 1 is the place in Hazards.found of what is found of kind
- * k, 0: nothing; bit k of `proofs` is set when Hazards.proofs has one of kind k. */
+/* OpPair is what is known of two ops: at_found[k] - 1 is the place in Hazards.found of what is found of
+ * kind k, 0: nothing; bit k of `proofs` is set when Hazards.proofs has one of kind k. */
 typedef struct OpPair {
     const Op *first, *second;
     unsigned at_found[HAZARD_KINDS];
@@ -86,7 +86,7 @@ typedef struct Walk {
 
 /* Returns what is known of the two ops, nothing yet if they are new. */
 OpPair *hazards_pair(Walk *w, const Op *first, const Op *second);
-/* The same; NULL: nothing is known. */
+/* Returns the same, NULL where nothing is known. */
 const OpPair *hazards_find_pair(const Walk *w, const Op *first, const Op *second);
 
 /* Adds what was found, unless it is known. */

@@ -56,7 +56,7 @@ static bool is_bool(const Expr *e)
     return f.min >= 0 && f.max <= 1;
 }
 
-/* The one of two bools that `and` or `or` equals; `ignored` is 1 or 0, which the operator leaves out. */
+/* Returns the one of two bools that `and` or `or` equals; `ignored` is 1 or 0, which the operator leaves out. */
 static const Expr *by_logic(const Expr *a, const Expr *b, int64_t ignored)
 {
     if (a == b || is_constant(b, ignored))

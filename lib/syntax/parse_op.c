@@ -473,7 +473,7 @@ const char *nearest_op_text(Parser *p, const Token *t)
     return nearest_text(p, &n);
 }
 
-/* What to write in place of an attribute that the op's dictionary lacks. */
+/* Returns what to write in place of an attribute that the op's dictionary lacks. */
 static const char *nearest_attr_text(Parser *p, const Token *t, uint64_t allowed)
 {
     Nearest n = {.name = t->start, .len = t->len};

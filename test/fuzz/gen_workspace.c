@@ -198,7 +198,7 @@ void gen_grid(Gen *g)
     arena_push(g->arena, g->regs, g->reg_count, g->reg_capacity, other);
 }
 
-/* It orders nothing, and may come more often in some blocks than in others. */
+/* Writes a pace, which orders nothing, and may come more often in some blocks than in others. */
 void gen_grid_pace(Gen *g)
 {
     const char *state = gen_name(g, "w");

@@ -840,7 +840,7 @@ static const char *const attr_names[] = {
     "value", "counter", "lower", "upper", "step", "pipelined", "begin", "threads", "unroll",
     "drain", "number", "state", "element", "dims", "dim", "kind", "exclusive", "source_dims",
     "shape", "order", "scope", "blocks", "via", "width", "unit", "checked", "offset", "prefetch",
-    "evict", "rank", "multicast", "count", "zeroed", "place", "finite", "negate", "commit",
+    "evict", "rank", "multicast", "count", "of", "zeroed", "place", "finite", "negate", "commit",
     "pending", "read", "reduce"};
 enum { ATTR_NAMES = sizeof attr_names / sizeof *attr_names };
 

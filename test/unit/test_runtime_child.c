@@ -359,31 +359,32 @@ static void test_closed_standard_streams(void **state)
     assert_int_equal(status, TILUS_OK);
 }
 
-/* What the process lacks is named, not the program; SIGXFSZ would end the test. */
-static void test_limits_of_the_process(void **state)
+/* Compiles where the process may have no more than `most` of a resource; returns what the child said. */
+static char *compile_with(int resource, rlim_t most)
 {
     const char *cat = script("cat", "cat artefact");
-    struct rlimit files, sizes, few, small;
-    char *text, *other;
-    (void)state;
-    getrlimit(RLIMIT_FSIZE, &sizes);
-    small = sizes;
-    small.rlim_cur = 3;
-    setrlimit(RLIMIT_FSIZE, &small);
+    struct rlimit before, limit;
+    char *text;
+    getrlimit(resource, &before);
+    limit = before;
+    limit.rlim_cur = most;
+    setrlimit(resource, &limit);
     tilus_status status = compile(cat, 0, "text", &text);
-    setrlimit(RLIMIT_FSIZE, &sizes);
-    getrlimit(RLIMIT_NOFILE, &files);
-    few = files;
-    few.rlim_cur = 4;
-    setrlimit(RLIMIT_NOFILE, &few);
-    tilus_status without = compile(cat, 0, "text", &other);
-    setrlimit(RLIMIT_NOFILE, &files);
+    setrlimit(resource, &before);
     assert_int_equal(status, TILUS_ERROR_CHILD);
+    return text;
+}
+
+/* Names what the process lacks, not the program; SIGXFSZ would end the test. */
+static void test_limits_of_the_process(void **state)
+{
+    (void)state;
+    char *text = compile_with(RLIMIT_FSIZE, 3);
     assert_non_null(strstr(text, "cat was not started: File too large: the text is over"));
-    assert_int_equal(without, TILUS_ERROR_CHILD);
-    assert_non_null(strstr(other, "cat was not started: Too many open files\n"));
     free(text);
-    free(other);
+    text = compile_with(RLIMIT_NOFILE, 4);
+    assert_non_null(strstr(text, "cat was not started: Too many open files\n"));
+    free(text);
 }
 
 enum { THREADS = 4, ROUNDS = 5 };

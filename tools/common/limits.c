@@ -39,7 +39,7 @@ static bool set_one(const char *tool, const char *text, tilus_diag *diag)
     if (!errno && end != equals + 1 && !*end && tilus_set_limit(diag, limit.name, value))
         return true;
     fprintf(stderr, "%s: error: limit %s is %d .. %lld, got '%s'\n", tool, limit.name,
-            !strcmp(limit.name, "milliseconds") ? 0 : 1, limit.most, equals + 1);
+            tilus_set_limit(NULL, limit.name, 0) ? 0 : 1, limit.most, equals + 1);
     return false;
 }
 
