@@ -26,6 +26,7 @@ TILELANG = [(16384, 16384), (43008, 14336), (14336, 14336), (57344, 14336), (143
 TILELANG_TYPES = [("i4", "f16"), ("i2", "f16"), ("i2", "i8")]
 
 MODEL_TYPES = ["u8", "f6e3m2", "u4", "u2", "u1"]
+MODEL_SIZES = [1, 16, 64, 256, 4096]
 
 
 def model(name, layers, hidden, heads, kv_heads, head, intermediate):
@@ -81,7 +82,7 @@ def tilelang():
 
 def models():
     shapes = dict.fromkeys(shape for each in MODELS for shape in each.shapes.values())
-    return [Case(problem(weights, shape), [1, 16]) for weights in MODEL_TYPES for shape in shapes]
+    return [Case(problem(weights, shape), MODEL_SIZES) for weights in MODEL_TYPES for shape in shapes]
 
 
 PARTS = {part.name: part for part in [
@@ -91,7 +92,7 @@ PARTS = {part.name: part for part in [
     Part("batch", "u4 at m = 1 to 4096, k x n = 8192 x 57344", batch()),
     Part("loaded", "the same under load, at the device's power limit", loaded(), ["--loaded"]),
     Part("tilelang", "TileLang's shapes V0 to V7, m = 1", tilelang()),
-    Part("models", "the layers of three models, m = 1 and 16, summed per decode step", models()),
+    Part("models", "the layers of three models, m = 1 to 4096, summed per step", models()),
     Part("compile", "200 configurations of the template to PTX, on this machine's processor", []),
 ]}
 

@@ -7,7 +7,7 @@ import tempfile
 from . import machine, parts, peers, results
 
 SIZES = {"types-shapes": (1500, 900), "spectrum": (1000, 560), "batch": (1000, 620),
-         "tilelang": (1100, 560), "models": (1200, 560), "gemm": (1500, 860)}
+         "tilelang": (1100, 560), "models": (1500, 960), "gemm": (1500, 860)}
 
 
 def cell(number):
@@ -104,7 +104,7 @@ def prepare_tilelang(rows, folder):
 
 
 def prepare_models(rows, folder):
-    for panel, m in enumerate((1, 16), 1):
+    for panel, m in enumerate(parts.MODEL_SIZES, 1):
         lines = []
         for number, model in enumerate(parts.MODELS):
             library = [parts.step_sum(model, rows, weights, m, "cublas_us")
@@ -118,7 +118,8 @@ def prepare_models(rows, folder):
             lines.append(line)
         write(folder / f"panel{panel}", lines)
     return {"data": str(folder / "panel%d"), "names": ";".join(parts.MODEL_TYPES),
-            "summary": "the layers of three models, m = 1 and 16, beside cuBLAS alone"}
+            "titles": ";".join(f"m = {m}" for m in parts.MODEL_SIZES),
+            "summary": "the layers of three models, m = 1 to 4096, beside cuBLAS alone"}
 
 
 PREPARE = {"types-shapes": prepare_types_shapes, "spectrum": prepare_spectrum,

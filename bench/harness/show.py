@@ -24,9 +24,9 @@ def row_cells(problem, m, row, known):
 
 
 def model_cells(rows):
-    """Milliseconds of a decode step: ours, and of cuBLAS."""
+    """Milliseconds of all products of a step: ours, and of cuBLAS."""
     for model in parts.MODELS:
-        for m in (1, 16):
+        for m in parts.MODEL_SIZES:
             for weights in parts.MODEL_TYPES:
                 ours, floor, library = (parts.step_sum(model, rows, weights, m, name)
                                         for name in ("us", "floor_us", "cublas_us"))
@@ -51,6 +51,6 @@ def run(part, options):
     print("\n".join(table(HEAD, [row_cells(*key, rows[key], known)
                                  for key in parts.rows(part) if key in rows])))
     if part.name == "models":
-        head = ["model", "m", "weights", "ms a decode step", "floor", "cuBLAS f16"]
+        head = ["model", "m", "weights", "ms a step", "floor", "cuBLAS f16"]
         print("\n" + "\n".join(table(head, model_cells(rows))))
     return True

@@ -1,6 +1,9 @@
 /* The product in f64, of columns that stand for all. */
 #include "bench.h"
 
+#include "support/integer.h"
+#include "support/parallel.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,24 +96,60 @@ static void compute_row(const Reference *r, const double *a, double sums[CHECKED
         sums[i] *= up[i] / (1 + exp(-sums[i]));
 }
 
-double reference_error(const Reference *r, int64_t m, const void *c)
+/* Rows are shared out to threads by parts. */
+enum { PART_ROWS = 16 };
+
+typedef struct Comparison {
+    const Reference *r;
+    int64_t m;
+    const void *c;
+    struct { double wrong, all; } *parts;       /* squares: of differences, and of what C should be */
+} Comparison;
+
+static void compare_row(const Comparison *comparison, int64_t row, const double *a, double *wrong, double *all)
 {
+    const Reference *r = comparison->r;
     const MatmulSpec *s = r->data->spec;
     int64_t columns = matmul_columns_of_c(s, s->n);
-    double wrong = 0, all = 0, sums[CHECKED_COLUMNS];
-    double *a = malloc((size_t)s->k * sizeof *a);
-    for (int64_t row = 0; a && row < m; row++) {
-        data_row(r->data, row, a);
-        compute_row(r, a, sums);
-        for (size_t i = 0; i < r->count; i++) {
-            double is = result_at(s->result, c, (size_t)(row * columns + r->columns[i]));
-            wrong += (is - sums[i]) * (is - sums[i]);
-            all += sums[i] * sums[i];
-        }
+    double sums[CHECKED_COLUMNS];
+    compute_row(r, a, sums);
+    for (size_t i = 0; i < r->count; i++) {
+        double is = result_at(s->result, comparison->c, (size_t)(row * columns + r->columns[i]));
+        *wrong += (is - sums[i]) * (is - sums[i]);
+        *all += sums[i] * sums[i];
     }
-    double error = a ? sqrt(wrong / all) : NAN;
+}
+
+static void compare_part(void *data, size_t part)
+{
+    const Comparison *comparison = data;
+    double *a = malloc((size_t)comparison->r->data->spec->k * sizeof *a);
+    double wrong = 0, all = 0;
+    int64_t first = (int64_t)part * PART_ROWS, end = first + PART_ROWS;
+    for (int64_t row = first; a && row < end && row < comparison->m; row++) {
+        data_row(comparison->r->data, row, a);
+        compare_row(comparison, row, a, &wrong, &all);
+    }
+    comparison->parts[part].wrong = a ? wrong : NAN;
+    comparison->parts[part].all = all;
     free(a);
-    return error;
+}
+
+double reference_error(const Reference *r, int64_t m, const void *c)
+{
+    const unsigned every_processor = 0;
+    size_t count = (size_t)ceil_div_i64(m, PART_ROWS);
+    Comparison comparison = {r, m, c, calloc(count, sizeof *comparison.parts)};
+    double wrong = 0, all = 0;
+    if (!comparison.parts)
+        return NAN;
+    parallel_for(every_processor, count, compare_part, &comparison);
+    for (size_t i = 0; i < count; i++) {
+        wrong += comparison.parts[i].wrong;
+        all += comparison.parts[i].all;
+    }
+    free(comparison.parts);
+    return sqrt(wrong / all);
 }
 
 double reference_tolerance(const MatmulSpec *spec)

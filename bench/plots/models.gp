@@ -1,16 +1,16 @@
-# Two panels, m = 1 and 16. Columns: number, model, milliseconds of cuBLAS, then milliseconds
-# and floor of each series; `names` of the series.
+# A panel for each m, of `titles`. Columns: number, model, milliseconds of cuBLAS, then milliseconds and
+# floor of each series; `names` of the series.
 load plots.'/common.gp'
-set multiplot layout 1,2 title heading noenhanced margins 0.07,0.99,0.1,0.79 spacing 0.07,0.1
-set ylabel 'products of a decode step, ms'
+set multiplot layout 2,3 title heading noenhanced margins 0.055,0.99,0.06,0.9 spacing 0.055,0.1
+set ylabel 'products of a step, ms'
 set yrange [0:*]
 set xrange [-0.6:2.6]
 colours = ours.' '.second.' '.third.' '.fourth.' '.fifth
-do for [panel=1:2] {
+do for [panel=1:5] {
   file = sprintf(data, panel)
-  set title (panel == 1 ? 'm = 1' : 'm = 16')
+  set title part(titles, panel)
   if (panel == 1) {
-    set key at screen 0.5,0.885 center horizontal maxrows 1
+    set key at screen 0.86,0.3 center vertical maxrows 7
   } else {
     unset key
   }
