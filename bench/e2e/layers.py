@@ -37,10 +37,22 @@ class Dense(torch.nn.Module):
 
 
 @functools.lru_cache(maxsize=None)
+def values_of(weights):
+    """Returns the numbers of a type's codes."""
+    return [_library.rt().tilus_decode(weights.encode(), code) for code in range(1 << int(weights[1]))]
+
+
+@functools.lru_cache(maxsize=None)
 def root_mean_square(weights):
     """Returns the root mean square of a type's numbers."""
-    decode, count = _library.rt().tilus_decode, 1 << int(weights[1])
-    return math.sqrt(sum(decode(weights.encode(), code) ** 2 for code in range(count)) / count)
+    finite = [value for value in values_of(weights) if math.isfinite(value)]
+    return math.sqrt(sum(value ** 2 for value in finite) / len(finite))
+
+
+def without_specials(codes, weights):
+    """Replaces codes that are no numbers by 0. Types with such codes all take a byte."""
+    special = [code for code, value in enumerate(values_of(weights)) if not math.isfinite(value)]
+    return codes.masked_fill_(torch.isin(codes, torch.tensor(special, device=codes.device)), 0) if special else codes
 
 
 def random_codes(problem, device):
@@ -49,6 +61,7 @@ def random_codes(problem, device):
     place, elements = place_of(device), problem.n * problem.k
     size = elements * int(problem.weights[1]) // 8
     codes = torch.randint(-2 ** 31, 2 ** 31, (size // 4,), dtype=torch.int32, device=place).view(torch.uint8)
+    codes = without_specials(codes, problem.weights)
     scales = torch.randint(0, 2, (problem.n, problem.groups), device=place).half() * 2 - 1
     return codes, scales / (root_mean_square(problem.weights) * math.sqrt(problem.k))
 

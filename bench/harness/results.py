@@ -16,10 +16,10 @@ COMPILE_COLUMNS = "date machine cores revision configurations target seconds ms_
 PEER_COLUMNS = "peer weights group zeros k n m us us_chain source date note".split()
 
 WORDS = set("date device driver machine revision weights activations zeros configuration target "
-            "peer source note cublas_layout kernel problem shape torch kind case file".split())
+            "peer source note cublas_layout kernel problem shape torch kind case file model".split())
 MAY_LACK = {"us_kernel_only", "us_chain", "cublas_layout", "floor_us", "fraction", "cublas_us", "speedup", "configuration",
             "note", "cublas_rest_us", "rest_speedup", "cublas_load_us", "load_speedup",
-            "tflops", "cudnn_us", "flash_us", "mamba_ssm_us"}
+            "tflops", "cudnn_us", "flash_us", "mamba_ssm_us", "gate_up_torch_us", "down_torch_us", "torch_us"}
 INTEGERS = {"k", "n", "m", "group", "cores", "configurations"}
 
 Set = collections.namedtuple("Set", "device driver revision")

@@ -10,7 +10,8 @@ import tilusc
 from tilusc.matmul import plan
 
 torch = pytest.importorskip("torch")
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench" / "e2e"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[3] / "bench" / folder) for folder in ("", "e2e")]
+import experts  # noqa: E402
 import kernels  # noqa: E402
 import layers  # noqa: E402
 import model as models  # noqa: E402
@@ -153,3 +154,18 @@ def test_tensor_parallel():
     run = subprocess.run([sys.executable, EXAMPLE, "--threads=2", "--check", "--tiny"], capture_output=True, text=True,
                          env={**os.environ, "PYTHONPATH": package})
     assert run.returncode == 0 and "2 x threads beside one: prompt" in run.stdout, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("weights, group", [("u4", 128), ("f4e2m1", 32), ("f8e4m3", 128)])
+def test_experts_beside_f64(weights, group):
+    """bench/experts.py compares its layers with f64, and finds what is wrong."""
+    torch.manual_seed(3)
+    mixture = experts.table.Mixture("tiny", 8, 2, 256, 128, weights, group)
+    layer = experts.Layer(mixture, "cpu", True)
+    given = experts.Given(mixture, 9, "cpu", layer.experts.texts["gate_up"])
+    with torch.inference_mode():
+        assert experts.error_of(mixture, layer, given) < 1e-3
+        first = given.chosen[0, 0].item()
+        layer.experts.down[[first, (first + 1) % 8]] = layer.experts.down[[(first + 1) % 8, first]]
+        with pytest.raises(SystemExit, match="tiny .*, 9 tokens: relative error"):
+            experts.error_of(mixture, layer, given)
