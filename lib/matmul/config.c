@@ -622,8 +622,9 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
 static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, MatmulProgram program)
 {
     ParameterList l = {.count = 0};
-    bool experts = program == MATMUL_ARRANGE_EXPERTS || program == MATMUL_WGMMA_EXPERTS;
-    bool product = program == MATMUL_WGMMA || program == MATMUL_WGMMA_EXPERTS;
+    bool last = program == MATMUL_WGMMA_LAST;
+    bool experts = program == MATMUL_ARRANGE_EXPERTS || program == MATMUL_WGMMA_EXPERTS || last;
+    bool product = program == MATMUL_WGMMA || program == MATMUL_WGMMA_EXPERTS || last;
     bool normed = program == MATMUL_ARRANGE_NORMED;
     bool zeros_by_mma = matmul_zeros_by_mma(s, c);
     add_type(&l, true, "W", "", product ? s->stored : s->codes);
@@ -654,6 +655,7 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_number(&l, experts, "EXPERTS", "experts", matmul_experts_room(s));
     add_number(&l, experts && !product, "GATHER", "gather", s->gather);
     add_number(&l, experts && product, "SCATTER", "scatter", s->scatter);
+    add_number(&l, last, "LAST", "last", 1);
     add_normed(&l, normed, s);
     add_number(&l, !normed, "WGMMA", NULL, 1);
     return l;
@@ -768,7 +770,8 @@ static ParameterList list_any(const MatmulSpec *s, const MatmulConfig *c, Matmul
     if (program == MATMUL_QUANTIZE || program == MATMUL_COPY_ROWS)
         return list_rows(s);
     bool wgmma = program == MATMUL_ARRANGE || program == MATMUL_WGMMA || program == MATMUL_ARRANGE_NORMED ||
-                 program == MATMUL_ARRANGE_EXPERTS || program == MATMUL_WGMMA_EXPERTS;
+                 program == MATMUL_ARRANGE_EXPERTS || program == MATMUL_WGMMA_EXPERTS ||
+                 program == MATMUL_WGMMA_LAST;
     return wgmma ? list_wgmma(s, c, program) : list_parameters(s, c, program);
 }
 
@@ -785,7 +788,7 @@ const char *matmul_program_name(MatmulProgram program)
         [MATMUL_PRODUCT_EXPERTS] = "matmul_experts",
         [MATMUL_PRODUCT_COMBINED] = "matmul_combined",
         [MATMUL_FIND_TILES] = "find_tiles", [MATMUL_ARRANGE_EXPERTS] = "arrange_experts",
-        [MATMUL_WGMMA_EXPERTS] = "matmul_wgmma_experts",
+        [MATMUL_WGMMA_EXPERTS] = "matmul_wgmma_experts", [MATMUL_WGMMA_LAST] = "matmul_wgmma_experts",
         [MATMUL_SORT_FEW] = "sort_rows", [MATMUL_SORT] = "sort_rows",
         [MATMUL_COUNT_ROWS] = "count_rows", [MATMUL_SORT_MANY] = "sort_rows",
         [MATMUL_QUANTIZE] = "quantize", [MATMUL_COPY_ROWS] = "copy_rows", [MATMUL_A8] = "matmul_a8",

@@ -37,7 +37,8 @@ typedef enum MatmulProgram {
     MATMUL_PRODUCT_COMBINED,    /* the product of few tokens, whose rows are combined in it */
     MATMUL_FIND_TILES,          /* the tiles of experts' rows, listed for @matmul_wgmma */
     MATMUL_ARRANGE_EXPERTS,     /* @arrange for rows of several experts ... */
-    MATMUL_WGMMA_EXPERTS,       /* ... and @matmul_wgmma */
+    MATMUL_WGMMA_EXPERTS,       /* ... and @matmul_wgmma ... */
+    MATMUL_WGMMA_LAST,          /* ... of the last rows of experts, beside that */
     MATMUL_COMBINE,             /* weighted sums of the rows of a token */
     MATMUL_SORT_FEW,            /* rows by expert: up to 64 ... */
     MATMUL_SORT,                /* ... up to 512 ... */

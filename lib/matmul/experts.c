@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-enum { ROWS_KINDS = 3, ROWS_LEAST = 32 };
+enum { ROWS_KINDS = 3, ROWS_LEAST = 32, WGMMA_KINDS = 3, TILES_OF_PAIRS = 16 };
 
 int64_t experts_tiles(const tilus_matmul_plan *plan, int64_t m, int64_t tile)
 {
@@ -23,7 +23,16 @@ typedef struct Search {
     int64_t m;
     double floor;
     Choice best[ROWS_KINDS];    /* for packed blocks of 32, 64, 128 rows; us 0: nothing fits */
+    Choice wgmma[ROWS_KINDS][WGMMA_KINDS];
 } Search;
+
+/* What experts' rows are multiplied by wgmma with: scales on sums, or on weights by pairs of fragments or single ones. */
+enum { ON_SUMS, ON_WEIGHTS, BY_SINGLES };
+
+static int wgmma_kind(const MatmulConfig *c)
+{
+    return matmul_has_single_fragments(c) ? BY_SINGLES : c->scale_weights ? ON_WEIGHTS : ON_SUMS;
+}
 
 /* Returns the number of 32, 64 or 128 rows among the kinds. */
 static int kind_of(int rows)
@@ -36,17 +45,33 @@ static int64_t touched_experts(const Search *s)
     return s->plan->spec.experts < s->m ? s->plan->spec.experts : s->m;
 }
 
-/* Returns the microseconds of `tiles` tiles of rows by wgmma. An iteration of 256 of n was measured
- * on an H200, with u4 of 4096 x 7168, 64 experts. */
-static double wgmma_time(const tilus_matmul_plan *plan, const MatmulConfig *c, double tiles)
+/* Returns the microseconds of a tile by wgmma, with as many multiprocessors as share its iterations. One of 256 of n was
+ * measured on an H200, with u4 of 4096 x 7168, 64 experts. */
+static double tile_time(const Search *s, const MatmulConfig *c)
 {
-    const double launches_us = 5, iteration_us = 0.58, row_us = 0.0081, on_sums = 0.9,
+    const double iteration_us = 0.58, row_us = 0.0081, on_sums = 0.9, few_on_weights = 0.1,
                  single_us = 0.1, single_row_us = 0.005;
-    double iterations = (double)matmul_iterations(&plan->spec, c) * tiles;
-    double us = matmul_has_single_fragments(c) ? single_us + single_row_us * 8 * c->tiles
-                                               : iteration_us + row_us * 8 * c->tiles;
-    us = c->scale_weights ? us : us * on_sums;
-    return launches_us + iterations / plan->device.multiprocessors * us;
+    enum { FEW = 64 };
+    double rows = 8.0 * c->tiles, us = iteration_us + row_us * rows;
+    if (matmul_has_single_fragments(c))
+        us = single_us + single_row_us * rows;
+    else
+        us = c->scale_weights ? us + (rows <= FEW ? few_on_weights : 0) : us * on_sums;
+    return us * (double)matmul_iterations(&s->plan->spec, c) / s->plan->device.multiprocessors;
+}
+
+/* Returns the microseconds of a product by wgmma, whose last rows of an expert are a tile of `rest` where they fit; NULL:
+ * all tiles are alike. Experts have from half to one and a half times the average. */
+static double wgmma_time(const Search *s, const MatmulConfig *c, const MatmulConfig *rest)
+{
+    enum { PARTS = 8 };
+    const double launches_us = 5, last_us = 1, tile = 8.0 * c->tiles, fits = rest ? 8.0 * rest->tiles : 0;
+    double touched = (double)touched_experts(s), usual = tile_time(s, c), last = rest ? tile_time(s, rest) : usual, us = 0;
+    for (int i = 0; i < PARTS; i++) {
+        double rows = (double)s->m / touched * (0.5 + (i + 0.5) / PARTS), whole = floor(rows / tile);
+        us += whole * usual + (rows - whole * tile <= fits ? last : usual);
+    }
+    return launches_us + (rest ? last_us : 0) + touched * us / PARTS;
 }
 
 /* Returns by what panels of A multiply the time: each tile reads them again, from the L2 cache, where a block has not a row
@@ -69,9 +94,15 @@ static double find_cost(const Search *s, const MatmulConfig *c)
     int64_t tile = 8 * c->tiles, touched = touched_experts(s);
     double tiles = fmax((double)s->m / (double)tile + 0.5 * (double)touched, (double)touched);
     spec.n = round_up_i64(spec.n, (int64_t)c->warps_n * c->rows) * (int64_t)ceil(tiles);
-    double us = matmul_by_wgmma(c) ? wgmma_time(s->plan, c, tiles)
+    double us = matmul_by_wgmma(c) ? wgmma_time(s, c, NULL)
                                    : matmul_cost(&spec, c, tile, &s->plan->device) * panels_time(s, c);
     return fmax(us, s->floor);
+}
+
+static void keep_better(Choice *best, const Choice *choice)
+{
+    if (best->us == 0 || choice->us < best->us)
+        *best = *choice;
 }
 
 /* Considers configurations whose blocks find their tiles on the device. */
@@ -82,10 +113,11 @@ static void consider(void *data, const MatmulConfig *c)
     bool varies = s->plan->spec.batch_invariant && !(matmul_by_wgmma(c) && c->scale_weights);
     if (varies || c->per_sm == 0 || c->zeros_by_mma || reallocates)
         return;
-    Choice *best = &s->best[kind_of(c->rows)];
-    double us = find_cost(s, c);
-    if (best->us == 0 || us < best->us)
-        *best = (Choice){.config = *c, .source = MATMUL_FROM_MODEL, .us = us, .floor = s->floor};
+    int kind = kind_of(c->rows);
+    const Choice choice = {.config = *c, .source = MATMUL_FROM_MODEL, .us = find_cost(s, c), .floor = s->floor};
+    keep_better(&s->best[kind], &choice);
+    if (matmul_by_wgmma(c))
+        keep_better(&s->wgmma[kind][wgmma_kind(c)], &choice);
 }
 
 static void search(Search *s, const tilus_matmul_plan *plan, int64_t m)
@@ -171,6 +203,40 @@ static void arrange_few(tilus_matmul_plan *plan, int bucket)
     }
 }
 
+/* Considers tiles of all sizes for the last rows of experts, by a kernel that is `like` another one by pairs of fragments. */
+static void choose_last(const Search *s, Choice choice, const MatmulConfig *like, Choice *best)
+{
+    enum { STEP = 2 };              /* M_STEP, in tiles of 8 rows */
+    const double gain = 0.97;       /* of two kernels, at least */
+    const tilus_matmul_plan *plan = s->plan;
+    choice.rest = *like;
+    for (int tiles = STEP; tiles < choice.config.tiles && tiles <= TILES_OF_PAIRS; tiles += STEP) {
+        choice.rest.tiles = tiles;
+        choice.us = fmax(wgmma_time(s, &choice.config, &choice.rest), s->floor);
+        if (choice.us < best->us * (best->rest.tiles ? 1 : gain) &&
+            matmul_config_fits(&plan->spec, &choice.rest, &plan->device))
+            *best = choice;
+    }
+}
+
+/* Considers two kernels for a bucket: tiles of all sizes, and smaller ones for last rows. */
+static void choose_two(const Search *s, int kind, Choice *best)
+{
+    enum { STEP = 2, LEAST = 2 * STEP };
+    const tilus_matmul_plan *plan = s->plan;
+    const Choice *known = s->wgmma[kind];
+    for (int i = ON_SUMS; i <= ON_WEIGHTS; i++) {
+        Choice choice = known[i];
+        for (int tiles = LEAST; known[i].us > 0 && tiles <= TILES_OF_PAIRS; tiles += STEP) {
+            choice.config.tiles = tiles;
+            if (matmul_config_fits(&plan->spec, &choice.config, &plan->device))
+                choose_last(s, choice, &known[i].config, best);
+        }
+    }
+    if (known[BY_SINGLES].us > 0 && known[ON_WEIGHTS].us > 0)
+        choose_last(s, known[BY_SINGLES], &known[ON_WEIGHTS].config, best);
+}
+
 int experts_choose(tilus_matmul_plan *plan, int rows)
 {
     Search all[MATMUL_BUCKETS];
@@ -179,6 +245,7 @@ int experts_choose(tilus_matmul_plan *plan, int rows)
     int kind = rows ? kind_of(rows) : find_rows(all, matmul_rows_most(&plan->spec));
     for (int i = 0; i < MATMUL_BUCKETS && kind >= 0; i++) {
         plan->choices[i] = all[i].best[kind];
+        choose_two(&all[i], kind, &plan->choices[i]);
         kind = all[i].best[kind].us > 0 ? kind : -1;
     }
     if (kind < 0)

@@ -41,7 +41,7 @@ enum {
     ARGUMENT(share) ARGUMENT(extra) ARGUMENT(offsets) ARGUMENT(ids) ARGUMENT(experts)         \
     ARGUMENT(packed) ARGUMENT(top) ARGUMENT(tiles) ARGUMENT(rows) ARGUMENT(route)             \
     ARGUMENT(tokens) ARGUMENT(list) ARGUMENT(row_scales) ARGUMENT(norm) ARGUMENT(eps)       \
-    ARGUMENT(chosen)
+    ARGUMENT(chosen) ARGUMENT(kinds) ARGUMENT(rest)
 
 typedef enum MatmulArgument {
 #define ARGUMENT(name) MATMUL_ARGUMENT_##name,
@@ -87,6 +87,8 @@ typedef struct Choice {
     Kernel *prologue;           /* in front of these; NULL: none, or the product does it */
     Kernel *prepare, *product;  /* prepare: NULL where A is read as it is */
     Kernel *find_tiles;         /* of experts' rows, by wgmma; else NULL */
+    MatmulConfig rest;          /* of the last rows of experts, where they are few; tiles 0: `config` */
+    Kernel *last;               /* the product of these, beside that of the others; NULL: none */
     Kernel *combine;            /* behind these; NULL: nothing is combined, or the product does it */
     struct {
         Kernel *prologue, *prepare, *product;

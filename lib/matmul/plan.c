@@ -162,6 +162,10 @@ bool choice_find(const tilus_matmul_plan *plan, Choice *c)
         c->find_tiles = find(plan, &c->config, MATMUL_FIND_TILES);
         ok = ok && c->find_tiles;
     }
+    if (c->rest.tiles) {
+        c->last = find(plan, &c->rest, MATMUL_WGMMA_LAST);
+        ok = ok && c->last;
+    }
     if (spec.combine && !matmul_combines(&c->config)) {
         c->combine = find(plan, &c->config, MATMUL_COMBINE);
         ok = ok && c->combine;
@@ -340,10 +344,11 @@ static void describe_problem(FILE *out, const tilus_matmul_plan *plan)
 
 static void describe_wgmma(FILE *out, const Choice *c, const Product *p, int64_t m, bool zeros)
 {
-    fprintf(out, "m = %" PRId64 ": by wgmma, tiles of %d x %d, %d stages, scales on %s%s; %" PRId64
-            " blocks, ", m, c->config.warps_n * c->config.rows, 8 * c->config.tiles,
-            c->config.stages, c->config.scale_weights ? "weights" : "sums",
-            zeros ? ", zero points by mma" : "", p->blocks);
+    fprintf(out, "m = %" PRId64 ": by wgmma, tiles of %d x %d, ", m, c->config.warps_n * c->config.rows, 8 * c->config.tiles);
+    if (c->last)
+        fprintf(out, "of %d for last rows, ", 8 * c->rest.tiles);
+    fprintf(out, "%d stages, scales on %s%s; %" PRId64 " blocks, ", c->config.stages,
+            c->config.scale_weights ? "weights" : "sums", zeros ? ", zero points by mma" : "", p->blocks);
     if (p->tiles)
         fprintf(out, "%" PRId64 " tiles of rows at most\n", p->tiles);
     else
@@ -390,8 +395,7 @@ static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m
                                                        : (int)matmul_bucket(m), c->floor);
     if (c->usual_us > 0)
         describe_invariance(out, plan, c);
-    const Kernel *const kernels[] = {c->find_tiles, c->prologue, c->prepare, c->product,
-                                     c->combine};
+    const Kernel *const kernels[] = {c->find_tiles, c->prologue, c->prepare, c->product, c->last, c->combine};
     const char *gap = "launches ";
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (kernels[i]) {
@@ -426,7 +430,7 @@ char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m)
 
 /* ---- kernels that it needs ---------------------------------------------- */
 
-enum { KERNELS_MAX = 4 * MATMUL_BUCKETS + 5 + MATMUL_SORTS };
+enum { KERNELS_MAX = 5 * MATMUL_BUCKETS + 5 + MATMUL_SORTS };
 
 typedef struct KernelList {
     const Kernel *items[KERNELS_MAX];
@@ -444,7 +448,7 @@ static void add_kernel(KernelList *list, const Kernel *kernel)
 
 static void add_choice(KernelList *list, const Choice *c)
 {
-    const Kernel *const kernels[] = {c->find_tiles, c->prologue, c->prepare, c->product, c->combine};
+    const Kernel *const kernels[] = {c->find_tiles, c->prologue, c->prepare, c->product, c->last, c->combine};
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         if (kernels[i])
             add_kernel(list, kernels[i]);
@@ -518,7 +522,7 @@ tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m)
     if (dense_serves(plan, m))
         return dense_prepare(plan);
     const Choice *c = plan_choice(plan, m);
-    Kernel *const all[] = {c->prologue, c->find_tiles, c->prepare, c->product, c->combine};
+    Kernel *const all[] = {c->prologue, c->find_tiles, c->prepare, c->product, c->last, c->combine};
     Kernel *kernels[MATMUL_LAUNCHES];
     _Static_assert((int)MATMUL_LAUNCHES <= (int)TILUS_SEQUENCE_KERNELS, "a product is a sequence");
     size_t count = 0;

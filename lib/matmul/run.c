@@ -7,7 +7,7 @@
  *     prearranged A   u32[columns, slices, TILES, ..]      as @prepare lays it out
  *                     T[m, 128 * slices]                   as @arrange and @quantize do
  *     partial sums    f32[columns, blocks, TILE_N, ..]     of tiles that blocks share
- *     list            i32[tiles, 4]                        of rows of experts
+ *     list            i32[kinds, tiles, 4]                 of rows of experts
  *     results         [m, n], before rows of a token are combined
  *     scales of rows  f32[m], of A in 8 bits
  *
@@ -122,11 +122,18 @@ static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *cho
     return p;
 }
 
+enum { LIST_LINE = 4 * sizeof(int32_t) };       /* of the list of tiles */
+
+/* Returns 2 where the last rows of experts are tiles of their own. */
+static int64_t kinds_of(const Choice *choice)
+{
+    return choice->rest.tiles ? 2 : 1;
+}
+
 /* Returns the product of rows of several experts. Only the device knows how many tiles of rows there
  * are: blocks are as many as the most tiles keep busy. By wgmma they have whole tiles. */
 static Product experts_product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m)
 {
-    enum { LINE = 4 * sizeof(int32_t) };
     const MatmulConfig *c = &choice->config;
     const MatmulSpec *s = &plan->spec;
     int64_t slices = plan->packed.slices, tiles = experts_tiles(plan, m, 8 * c->tiles);
@@ -138,7 +145,7 @@ static Product experts_product_of(const tilus_matmul_plan *plan, const Choice *c
     Product p = {.choice = choice, .size = TILUS_MATMUL_SEMAPHORES, .rows = m, .tiles = tiles,
                  .blocks = blocks, .shares_tiles = !wgmma && !matmul_combines(c)};
     p.prearranged_a = place(&p.size, wgmma ? m * slices * MATMUL_PACKED_K * 2 : slices * panels);
-    p.list = place(&p.size, tiles * LINE);
+    p.list = place(&p.size, kinds_of(choice) * tiles * LIST_LINE);
     p.partials = place(&p.size, wgmma ? 0 : blocks * tile_n * 8 * c->tiles * 4);
     p.results = place(&p.size, s->combine ? m * s->n * dtype_bits(s->result) / 8 : 0);
     return p;
@@ -326,6 +333,8 @@ static KernelLaunch find_tiles_launch(const tilus_matmul_plan *plan, const Produ
 {
     KernelLaunch l = {.kernel = p->choice->find_tiles};
     set_experts(&l, plan, p, call);
+    l.args[MATMUL_ARGUMENT_kinds].integer = kinds_of(p->choice);
+    l.args[MATMUL_ARGUMENT_rest].integer = 8 * p->choice->rest.tiles;
     return l;
 }
 
@@ -383,6 +392,19 @@ static KernelLaunch matmul_launch(const tilus_matmul_plan *plan, const Product *
     return l;
 }
 
+/* Makes the launch for the last rows of experts from that for the others: each expert has a tile at most. */
+static KernelLaunch last_launch(const tilus_matmul_plan *plan, const Product *p, const KernelLaunch *others)
+{
+    const MatmulSpec *s = &plan->spec;
+    const MatmulConfig *c = &p->choice->rest;
+    int64_t columns = ceil_div_i64(s->n, (int64_t)c->warps_n * c->rows);
+    KernelLaunch l = *others;
+    l.kernel = p->choice->last;
+    l.args[MATMUL_ARGUMENT_list].pointer += (uint64_t)(p->tiles * LIST_LINE);
+    l.args[MATMUL_ARGUMENT_blocks].integer = at_most(plan->device.multiprocessors, p->tiles * columns);
+    return l;
+}
+
 static KernelLaunch combine_launch(const tilus_matmul_plan *plan, const Product *p,
                                    const tilus_matmul_call *call)
 {
@@ -422,6 +444,10 @@ size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *
     if (p->choice->prepare)
         launches[count++] = prepare_launch(plan, p, &piece, call);
     launches[count++] = matmul_launch(plan, p, &piece, call);
+    if (p->choice->last) {
+        launches[count] = last_launch(plan, p, &launches[count - 1]);
+        count++;
+    }
     if (p->choice->combine)
         launches[count++] = combine_launch(plan, p, call);
     return count;

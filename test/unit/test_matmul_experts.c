@@ -66,7 +66,7 @@ static uint64_t place(const void *bytes, size_t size)
 /* ---- cases --------------------------------------------------------------------------- */
 
 /* Products are computed as the plan chooses, or by mma in blocks that share tiles. */
-enum { CHOSEN = 0, SHARED = -1, FEW = -2, COMBINED = -3 };
+enum { CHOSEN = 0, SHARED = -1, FEW = -2, COMBINED = -3, LAST = 256 };
 
 /* Rows 0 to `before` - 1 and the last `behind` are no expert's. */
 typedef struct Case {
@@ -74,7 +74,7 @@ typedef struct Case {
     int32_t before, behind, rows[EXPERTS_MOST];
     double scale;               /* of codes */
     int how;                    /* CHOSEN, SHARED, FEW: in blocks, COMBINED there, or tiles of 8 rows, by
-                                   wgmma */
+                                   wgmma, plus LAST times those for last rows that are no more */
 } Case;
 
 typedef struct Operands {
@@ -184,7 +184,7 @@ static Kernel *find_kernel(const tilus_matmul_plan *plan, const MatmulConfig *co
 
 /* Has the plan multiply m rows by wgmma, which the cost model takes for larger products: with single
  * fragments in tiles of more than 16 times 8 rows. */
-static void use_wgmma(tilus_matmul_plan *plan, int64_t m, int tiles, bool scale_weights)
+static void use_wgmma(tilus_matmul_plan *plan, int64_t m, int tiles, bool scale_weights, int rest)
 {
     Choice *choice = (Choice *)plan_choice(plan, m);
     int rows = plan->packed.rows, tile_n = tiles > 16 ? 128 : 256;
@@ -196,6 +196,9 @@ static void use_wgmma(tilus_matmul_plan *plan, int64_t m, int tiles, bool scale_
     choice->find_tiles = find_kernel(plan, &config, MATMUL_FIND_TILES);
     choice->prepare = find_kernel(plan, &config, MATMUL_ARRANGE_EXPERTS);
     choice->product = find_kernel(plan, &config, MATMUL_WGMMA_EXPERTS);
+    config.tiles = rest;
+    choice->rest = rest ? config : (MatmulConfig){0};
+    choice->last = rest ? find_kernel(plan, &config, MATMUL_WGMMA_LAST) : NULL;
 }
 
 /* Has the plan multiply m rows in tiles of one warp, by one block on each multiprocessor: of a
@@ -232,7 +235,7 @@ static Operands make_operands(const Case *c)
     else if (c->how == COMBINED)
         assert_true(matmul_combines(&plan_choice(o.plan, o.m)->config));
     else if (c->how != CHOSEN)
-        use_wgmma(o.plan, o.m, c->how, p->group < 128 || c->how > 16);
+        use_wgmma(o.plan, o.m, c->how % LAST, p->group < 128 || c->how % LAST > 16, c->how / LAST);
     o.results = p->combine ? o.m / o.top : o.m;
     const char *result = or(p->result, or(p->scales, "f16"));
     o.a = numbers(or(p->activations, "f16"), (p->gather ? o.m / o.top : o.m) * p->k, 1);
@@ -651,6 +654,45 @@ static void multiplies_by_wgmma(void **state)
                           1, 0, {150, 0, 39}, 15, 24});
 }
 
+/* Last rows of experts by a kernel of smaller tiles: as many as its tiles have, one more, none, and of an expert that has no
+ * others. */
+static void multiplies_last_rows_apart(void **state)
+{
+    (void)state;
+    const Case cases[] = {
+        {{.weights = "u4", .n = 264, .k = 256, .group = 128, .experts = 7, .gather = true, .combine = true, .top = 3,
+          .residual = true}, 1, 4, {48, 49, 0, 32, 33, 16, 3}, 15, 4 + LAST * 2},
+        {{.weights = "u4", .n = 72, .k = 256, .group = 64, .experts = 3, .zeros = TILUS_ZEROS_INTEGER, .bias = true},
+         2, 0, {5, 17, 16}, 15, 4 + LAST * 2},
+        {{.weights = "i6", .n = 71, .k = 200, .group = 32, .experts = 2, .scatter = true}, 0, 3, {64, 64}, 30, 4 + LAST * 2},
+        {{.weights = "u4", .n = 72, .k = 256, .group = 128, .experts = 2}, 0, 0, {0, 2}, 15, 8 + LAST * 4},
+    };
+    for (size_t i = 0; i < COUNT(cases); i++)
+        check_product(&cases[i]);
+}
+
+/* The model has a kernel for last rows where experts have more rows than few, in tiles of which some are nearly empty. */
+static void chooses_tiles_for_last_rows(void **state)
+{
+    (void)state;
+    const MatmulDevice device = matmul_device("NVIDIA H200", 90, 132, 232448);
+    const tilus_matmul_problem problem = {.struct_size = sizeof problem, .weights = "u4", .n = 4096, .k = 7168, .group = 128,
+                                          .experts = 256, .top = 8, .gather = true};
+    tilus_matmul_plan *plan;
+    assert_ok(plan_create_absent(matmul, &problem, &device, &plan));
+    assert_null(plan_choice(plan, 8)->last);
+    assert_null(plan_choice(plan, 1024)->last);
+    const Choice *c = plan_choice(plan, 8192);
+    assert_true(c->last && c->rest.tiles > 0 && c->rest.tiles < c->config.tiles);
+    assert_true(c->rest.scale_weights == c->config.scale_weights && c->rest.rows == c->config.rows);
+    char *text = tilus_matmul_describe(plan, 8192), tiles[64];
+    snprintf(tiles, sizeof tiles, "tiles of 256 x %d, of %d for last rows", 8 * c->config.tiles, 8 * c->rest.tiles);
+    assert_non_null(strstr(text, tiles));
+    assert_non_null(strstr(text, c->last->name));
+    free(text);
+    tilus_matmul_plan_free(plan);
+}
+
 /* Groups of 16 with scales of 8 bits, and a factor of each expert. */
 static void multiplies_by_factors(void **state)
 {
@@ -831,6 +873,8 @@ int main(void)
         cmocka_unit_test(multiplies_many_rows),
         cmocka_unit_test(multiplies_by_the_residual),
         cmocka_unit_test(multiplies_by_wgmma),
+        cmocka_unit_test(multiplies_last_rows_apart),
+        cmocka_unit_test(chooses_tiles_for_last_rows),
         cmocka_unit_test(multiplies_by_factors),
         cmocka_unit_test(multiplies_a_short_last_group),
         cmocka_unit_test(packs_an_expert_as_a_matrix),

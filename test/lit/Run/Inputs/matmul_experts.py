@@ -32,6 +32,8 @@ CASES = [
     ([], ["WGMMA=1", "BM=16", "STAGES=2"]),
     (["ZERO=1", "BIAS=1", "FUNCTION=1", "SCALE_WEIGHTS=1", "DEFERRED_SCALE=0"], ["WGMMA=1", "BM=32", "STAGES=2", "GATHER=1"]),
     (["GROUP=0", "RESIDUAL=1"], ["WGMMA=1", "BM=16", "STAGES=2", "GATHER=1", "SCATTER=1"]),
+    # Tiles of 32 rows, but of 16 for last rows that are no more
+    (["BIAS=1"], ["WGMMA=1", "BM=32", "STAGES=2", "REST=16", "SCATTER=1"]),
 ]
 BYTES = {"f32": 4}
 
@@ -110,23 +112,30 @@ def check(kernel, both, own):
     tile_m = int(value("BM", 8 * int(value("TILES", 1))))
     tiles = (m + (tile_m - 1) * count) // tile_m
     panels = tiles * slices * (tile_m // 8) * (64 * 8 + 32)
-    more = ["EXPERTS=32" if in_blocks else "EXPERTS=8", *own]
+    more = ["EXPERTS=32" if in_blocks else "EXPERTS=8", *(p for p in own if not p.startswith("REST="))]
     tokens = m // TOP if gather else m
     a = {"a": f"randn({tokens * K})"}
     listed = {"ids": "@ids.bin"}
     extras = {"bias": f"randn({count * N})", "residual": f"randn({m * N})", "c": f"zeros({m * N})"}
     if "WGMMA=1" in own:
         one = [p for p in more if p.split("=")[0] not in ("BM", "STAGES")]
-        run(kernel, "find_tiles", more, {"offsets": "@offsets.bin", "list": f"zeros({tiles * 4})", "experts": count,
-            "tiles": tiles}, ["list"], CHECKS)
+        rest = int(value("REST", 0))
+        kinds = 2 if rest else 1
+        run(kernel, "find_tiles", more, {"offsets": "@offsets.bin", "list": f"zeros({kinds * tiles * 4})", "experts": count,
+            "tiles": tiles, "kinds": kinds, "rest": rest}, ["list"], CHECKS)
         run(kernel, "arrange_experts", both + one, {**a, "prearranged": f"undef({m * slices * 128})", **listed, "m": m, "k": K,
             "stride": K, "slices": slices, "top": TOP}, ["a", "prearranged"], CHECKS)
         direct = "SCALE_WEIGHTS=1" in both and "GROUP=16" not in both and not gather
         row = K if direct else slices * 128
-        run(kernel, "matmul_wgmma_experts", both + more, {**packed,
-            "prearranged": "@a.bin" if direct else "@prearranged.bin", "list": "@list.bin", **listed, **extras,
-            "m": m, "n": N, "k": row, "stride": row, "slices": slices, "experts": count, "packed": size // 4, "blocks": 2,
-            "tiles": tiles}, list(extras), CHECKS)
+        lists = read("list.bin")
+        for kind in range(kinds):
+            write("kind.bin", lists[kind * 16 * tiles:(kind + 1) * 16 * tiles])
+            of_kind = [p for p in more if p.split("=")[0] != "BM"] + [f"BM={rest}", "LAST=1"] if kind else more
+            before = {name: f"@{name}.bin" for name in extras} if kind else extras
+            run(kernel, "matmul_wgmma_experts", both + of_kind, {**packed,
+                "prearranged": "@a.bin" if direct else "@prearranged.bin", "list": "@kind.bin", **listed, **before,
+                "m": m, "n": N, "k": row, "stride": row, "slices": slices, "experts": count, "packed": size // 4, "blocks": 2,
+                "tiles": tiles}, list(extras), CHECKS)
     else:
         ready = {**a, "offsets": "@offsets.bin", "k": K, "stride": K, "top": TOP}
         if not in_blocks:
