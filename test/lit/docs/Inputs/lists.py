@@ -1,0 +1,55 @@
+"""lists.py SOURCE TOOLS: prints what the tree has and a list of a document lacks: each document stands in README.md's index, each
+tool in docs/tools.md, and so on. Fails when something is missing, or a list is empty."""
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def names(source, pattern, part="name"):
+    return [getattr(path, part) for path in sorted(source.glob(pattern))]
+
+
+def printed(tools, tool, option, pattern):
+    text = subprocess.run([tools / tool, option], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return re.findall(pattern, text, re.MULTILINE)
+
+
+def tables(source):
+    """Yields (what, document, how an entry is written, entries)."""
+    yield "document", "README.md", "](docs/{})", [name for name in names(source, "docs/*.md")]
+    yield "example", "examples/README.md", "]({}", [name for name in names(source, "examples/*.*") if name not in
+                                                    ("README.md", "CMakeLists.txt")]
+    yield "tool", "docs/tools.md", "| `{}` |", names(source, "tools/tilus-*")
+    yield "fuzz target", "docs/testing.md", "| `{}` |", [name[5:] for name in names(source, "test/fuzz/fuzz_*.c", "stem")]
+    presets = json.loads((source / "CMakePresets.json").read_text())["configurePresets"]
+    yield "preset", "docs/building.md", "| `{}` |", [preset["name"] for preset in presets if not preset.get("hidden")]
+    yield "folder", "docs/internals.md", "| `{}` |", [path.relative_to(source).as_posix() for path in sorted(source.glob("lib/*"))
+                                                     if path.is_dir()]
+    yield "table", "docs/internals.md", "{}`", [path.name for top in ("lib", "runtime", "tools", "test")
+                                                for path in sorted((source / top).rglob("*.def"))]
+    families = re.findall(r"^FAMILY\((\w+)\)", (source / "lib/select/planners.def").read_text(), re.MULTILINE)
+    planners = (source / "docs/internals.md").read_text()
+    planners = planners[planners.index("| family | of | decides |"):]
+    yield "family of plans", planners[:planners.index("\n\n")], "`{}`", families
+
+
+def main():
+    source, tools = Path(sys.argv[1]), Path(sys.argv[2])
+    status = "docs/status.md"
+    lists = [*tables(source), ("pass", status, "`{}`", printed(tools, "tilus-opt", "--list-passes", r"^([a-z-]+) +\S")),
+             ("target", status, "{}", printed(tools, "tilus-llc", "--list-targets", r"^(sm_\w+)"))]
+    count, faults = 0, []
+    for what, document, form, entries in lists:
+        text = document if "\n" in document else (source / document).read_text()
+        count += len(entries)
+        faults += [f"{what} {entry}: not in {'the table of planners' if text is document else document}"
+                   for entry in entries if form.format(entry) not in text]
+        if not entries:
+            faults.append(f"no {what}")
+    print("\n".join([*faults, f"{count} entries"]))
+    sys.exit(bool(faults))
+
+
+main()
