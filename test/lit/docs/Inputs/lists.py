@@ -1,5 +1,6 @@
-"""lists.py SOURCE TOOLS: prints what the tree has and a list of a document lacks: each document stands in README.md's index, each
-tool in docs/tools.md, and so on. Fails when something is missing, or a list is empty."""
+"""lists.py SOURCE TOOLS: prints what the tree has and a list of a document lacks: each document stands in README.md's index,
+each tool in docs/tools.md, each section of a long document in its contents, and so on. Fails when something is missing, or a
+list is empty."""
 import json
 import re
 import subprocess
@@ -16,6 +17,20 @@ def printed(tools, tool, option, pattern):
     return re.findall(pattern, text, re.MULTILINE)
 
 
+def anchor(heading):
+    """The name that GitHub gives a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def sections(source):
+    """Yields (document, anchor) of each section that the contents of its document must name."""
+    for path in sorted((source / "docs").glob("*.md")):
+        text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+        headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
+        if "\nContents: " in text or (len(headings) >= 8 and text.count("\n") > 200):
+            yield from ((path.name, anchor(heading)) for heading in headings)
+
+
 def tables(source):
     """Yields (what, document, how an entry is written, entries)."""
     yield "document", "README.md", "](docs/{})", [name for name in names(source, "docs/*.md")]
@@ -25,8 +40,8 @@ def tables(source):
     yield "fuzz target", "docs/testing.md", "| `{}` |", [name[5:] for name in names(source, "test/fuzz/fuzz_*.c", "stem")]
     presets = json.loads((source / "CMakePresets.json").read_text())["configurePresets"]
     yield "preset", "docs/building.md", "| `{}` |", [preset["name"] for preset in presets if not preset.get("hidden")]
-    yield "folder", "docs/internals.md", "| `{}` |", [path.relative_to(source).as_posix() for path in sorted(source.glob("lib/*"))
-                                                     if path.is_dir()]
+    folders = [path.relative_to(source).as_posix() for path in sorted(source.glob("lib/*")) if path.is_dir()]
+    yield "folder", "docs/internals.md", "| `{}` |", folders
     yield "table", "docs/internals.md", "{}`", [path.name for top in ("lib", "runtime", "tools", "test")
                                                 for path in sorted((source / top).rglob("*.def"))]
     families = re.findall(r"^FAMILY\((\w+)\)", (source / "lib/select/planners.def").read_text(), re.MULTILINE)
@@ -40,6 +55,8 @@ def main():
     status = "docs/status.md"
     lists = [*tables(source), ("pass", status, "`{}`", printed(tools, "tilus-opt", "--list-passes", r"^([a-z-]+) +\S")),
              ("target", status, "{}", printed(tools, "tilus-llc", "--list-targets", r"^(sm_\w+)"))]
+    for document, section in sections(source):
+        lists.append(("section", f"docs/{document}", "](#{})", [section]))
     count, faults = 0, []
     for what, document, form, entries in lists:
         text = document if "\n" in document else (source / document).read_text()

@@ -1,5 +1,6 @@
-"""numbers.py SOURCE: compares tables that people write with the CSV of bench/results that they show: each number is that of a row,
-rounded to as many digits. Prints the ones that are not, and how many are. `bench/run readme --check` compares those it writes."""
+"""numbers.py SOURCE: compares tables that people write with the CSV of bench/results that they show: each number is that of a
+row, rounded to as many digits. Prints those that are not, and how many are. `bench/run readme --check` compares the tables
+that it writes."""
 import csv
 import re
 import sys
@@ -56,9 +57,10 @@ def models(checker):
     mixture = re.search(r"takes ([\d.]+) ms at batch 1, ([\d.]+) at 4, ([\d.]+) at 16 and ([\d.]+) at 64", below)
     revision = re.search(r"\(revision ([0-9a-f]{8}), .*\)\.", below)[1]
     for batch, cell in zip((1, 4, 16, 64), mixture.groups(), strict=True):
-        checker.compare(f"README.md: mixture at {batch}", cell, [
-            float(row["us"]) * 1e-3 for row in checker.rows("e2e") if row["model"] == "Qwen3-30B-A3B" and row["step"] == "decode"
-            and row["weights"] == "u4" and row["batch"] == str(batch) and row["revision"] == revision])
+        wanted = ("Qwen3-30B-A3B", "u4", "decode", str(batch), revision)
+        found = [float(row["us"]) * 1e-3 for row in checker.rows("e2e")
+                 if tuple(row[key] for key in ("model", "weights", "step", "batch", "revision")) == wanted]
+        checker.compare(f"README.md: mixture at {batch}", cell, found)
 
 
 def attention(checker, kind, after, revision, without=()):
@@ -110,8 +112,8 @@ def perplexity(checker):
 def main():
     checker = Checker(Path(sys.argv[1]))
     models(checker)
-    attention(checker, "forward", "**Attention on Hopper.**", "a2a5c941", ("2048", "16384"))
-    attention(checker, "backward", "**Gradients of attention.**", "bc353e1-dirty")
+    attention(checker, "forward", "## Attention on Hopper\n", "a2a5c941", ("2048", "16384"))
+    attention(checker, "backward", "## Gradients of attention\n", "bc353e1-dirty")
     bigint(checker)
     perplexity(checker)
     print("\n".join([*checker.faults, f"{checker.right} numbers"]))

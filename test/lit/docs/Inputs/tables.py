@@ -1,5 +1,5 @@
-"""tables.py FILE.md ...: prints rows of tables that Markdown does not show as such, because no header stands above them, text touches
-them or they have another number of cells, and paragraphs that begin with a blank. Prints how many rows there are."""
+"""tables.py FILE.md ...: prints rows of tables that Markdown does not show as such, because no header stands above them, text
+touches them or they have another number of cells, and paragraphs that begin with a blank. Prints how many rows there are."""
 import re
 import sys
 from pathlib import Path
