@@ -54,7 +54,7 @@ def main():
     source, tools = Path(sys.argv[1]), Path(sys.argv[2])
     status = "docs/status.md"
     lists = [*tables(source), ("pass", status, "`{}`", printed(tools, "tilus-opt", "--list-passes", r"^([a-z-]+) +\S")),
-             ("target", status, "{}", printed(tools, "tilus-llc", "--list-targets", r"^(sm_\w+)"))]
+             ("target", "docs/tools.md", "| `{}`", printed(tools, "tilus-llc", "--list-targets", r"^(sm_\w+)"))]
     for document, section in sections(source):
         lists.append(("section", f"docs/{document}", "](#{})", [section]))
     count, faults = 0, []
