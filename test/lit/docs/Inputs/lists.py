@@ -37,6 +37,8 @@ def tables(source):
     yield "example", "examples/README.md", "]({}", [name for name in names(source, "examples/*.*") if name not in
                                                     ("README.md", "CMakeLists.txt")]
     yield "tool", "docs/tools.md", "| `{}` |", names(source, "tools/tilus-*")
+    for what, form, pattern in (("page", ".BR {} (1)", "tools/tilus-*"), ("library", ".B lib{}", "cmake/exports/tilus_*")):
+        yield what, "tools/tilus.7.in", form, [name.replace("-", "\\-") for name in names(source, pattern, "stem")]
     yield "fuzz target", "docs/testing.md", "| `{}` |", [name[5:] for name in names(source, "test/fuzz/fuzz_*.c", "stem")]
     presets = json.loads((source / "CMakePresets.json").read_text())["configurePresets"]
     yield "preset", "docs/building.md", "| `{}` |", [preset["name"] for preset in presets if not preset.get("hidden")]
