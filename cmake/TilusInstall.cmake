@@ -16,8 +16,26 @@ install(FILES ${headers} DESTINATION ${header_dir} COMPONENT runtime)
 install(FILES LICENSE NOTICES.md DESTINATION ${doc_dir} COMPONENT runtime)
 install(FILES README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md
         DESTINATION ${doc_dir} COMPONENT documents)
-install(DIRECTORY docs examples DESTINATION ${doc_dir} COMPONENT documents
-        REGEX "/examples/CMakeLists.txt$" EXCLUDE)
+install(DIRECTORY docs examples DESTINATION ${doc_dir} COMPONENT documents)
+
+# Documents link to these files where they are in the source tree: kernels and headers as links to the installed ones.
+install(DIRECTORY bench/results DESTINATION ${doc_dir}/bench COMPONENT documents PATTERN *.png EXCLUDE)
+install(DIRECTORY test/abi DESTINATION ${doc_dir}/test COMPONENT documents)
+foreach(file Containerfile bench/README.md bench/peers.csv bench/perplexity/calibration.txt bench/perplexity/text.txt
+        python/pyproject.toml python/tests/formats.csv python/tests/package/test_decode_step.py test/mutants.md
+        tools/tilus-explain/peaks.def)
+    get_filename_component(folder ${file} DIRECTORY)
+    install(FILES ${file} DESTINATION ${doc_dir}/${folder} COMPONENT documents)
+endforeach()
+foreach(target kernels include)
+    set(installed ${CMAKE_INSTALL_DATADIR}/tilus/kernels)
+    if(target STREQUAL include)
+        set(installed ${CMAKE_INSTALL_INCLUDEDIR})
+    endif()
+    file(RELATIVE_PATH link ${CMAKE_INSTALL_PREFIX}/${doc_dir} ${CMAKE_INSTALL_PREFIX}/${installed})
+    install(CODE "file(CREATE_LINK \"${link}\" \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${doc_dir}/${target}\" SYMBOLIC)"
+            COMPONENT documents)
+endforeach()
 install(DIRECTORY editors DESTINATION ${CMAKE_INSTALL_DATADIR}/tilus COMPONENT documents
         PATTERN update.py EXCLUDE)
 install(DIRECTORY kernels/ DESTINATION ${CMAKE_INSTALL_DATADIR}/tilus/kernels

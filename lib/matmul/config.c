@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -167,10 +168,12 @@ static bool check_product(MatmulSpec *s, const tilus_matmul_problem *p, Message 
     if (s->product == DTYPE_i8 && dtype_is_float(s->stored))
         return fail(message, "weights is \"%s\", which is none of those that products of i8 take: "
                     "integers, and floats with one exponent bit", p->weights);
-    if (matmul_scales_weights_only(s) || matmul_has_factor(s))
-        return fail(message, "%s, which products of %s do not take: groups are multiples of 32, "
-                    "and scales f16 or bf16", matmul_has_factor(s) ? "scales is \"f8e4m3\""
-                    : "group is no multiple of 32", p->product);
+    if (matmul_has_factor(s))
+        return fail(message, "scales is \"%s\", which products of %s do not take: f16 or bf16",
+                    p->scales, p->product);
+    if (matmul_scales_weights_only(s))
+        return fail(message, "group is %" PRId64 ", which products of %s do not take: multiples of 32",
+                    p->group, p->product);
     const char *field = p->experts           ? "experts"
                         : p->multiply        ? "multiply"
                         : p->batch_invariant ? "batch_invariant"

@@ -107,8 +107,26 @@ static tilus_status choose_experts(tilus_matmul_plan *plan, int64_t n_tile)
     return TILUS_OK;
 }
 
+/* Refuses problems that only products by wgmma serve, where the device has none. */
+static tilus_status check_hopper(const tilus_matmul_plan *plan)
+{
+    enum { HOPPER = 90 };
+    const MatmulSpec *s = &plan->spec;
+    const char *what = matmul_is_a8(s)                    ? "products of 8 bits"
+                       : s->experts && s->batch_invariant ? "batch invariant products of experts"
+                                                          : NULL;
+    if (!what || plan->device.capability == HOPPER)
+        return TILUS_OK;
+    return library_fail(TILUS_ERROR_UNSUPPORTED, "device %d (%s) has compute capability %d.%d; "
+                        "%s need 9.0", plan->ordinal, plan->device.name,
+                        plan->device.capability / 10, plan->device.capability % 10, what);
+}
+
 static tilus_status choose(tilus_matmul_plan *plan, int64_t n_tile)
 {
+    tilus_status status = check_hopper(plan);
+    if (status != TILUS_OK)
+        return status;
     if (n_tile != 0 && n_tile != 32 && n_tile != 64 && n_tile != 128)
         return library_refuse("problem: n_tile is %" PRId64 ", not 0, 32, 64 or 128", n_tile);
     if (plan->spec.experts)

@@ -39,31 +39,31 @@ def _run(options: argparse.Namespace) -> int:
         print(f"tilus-quantize: error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\ntilus-quantize: interrupted; the same command goes on from here", file=sys.stderr)
+        print("\ntilus-quantize: interrupted; the same command continues from here", file=sys.stderr)
         return 130
     return 0
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser("tilus-quantize", description="Quantizes the matrices of a checkpoint in"
-                                     " safetensors of f16, bf16 or f32; an interrupted run goes on.")
+    parser = argparse.ArgumentParser("tilus-quantize", description="Quantizes the matrices of a safetensors"
+                                     " checkpoint in f16, bf16 or f32. The same command continues an interrupted run.")
     add = parser.add_argument
     add("source", help="folder, or a .safetensors file or its index")
-    add("target", help="folder, which is made; files of another job in it are refused")
+    add("target", help="folder, made if it is not there; files of another job in it are refused")
     add("-w", "--weights", required=True, help="u1 to u8, i1 to i8, f3e1m1 to f8e7m0")
-    add("-g", "--group", type=int, default=128, help="columns with one scale: a multiple of 16 (128), 0: all")
+    add("-g", "--group", type=int, default=128, help="columns that share a scale: a multiple of 16 (128), 0: all")
     add("-z", "--zeros", choices=ZEROS, help="zero points; default: integer for u1 to u8, else none")
     add("--scales", choices=("f16", "bf16"), default="f16")
     add("--clip", choices=CLIPS, default="", help="the range of codes: all of a group's (default from 4 bits on),"
         " or where the squared error is least (default below)")
     add("--layout", choices=("auto", "tilus"), default="auto", help="auto: compressed-tensors where it has the type")
-    add("--ignore", action="append", default=[], metavar="MODULE", help="leave it as it is; also re:PATTERN, and"
+    add("--ignore", action="append", default=[], metavar="MODULE", help="leave this module as it is; also re:PATTERN, and"
         " more than once")
     add("--calibration", metavar="FILE", help="texts by which GPTQ rounds, for Llama's architecture: .npy of token"
         " ids [texts, tokens], or .txt, which needs tokenizer.json and the package tokenizers")
     add("--activations", metavar="FILE", help="safetensors with inputs [rows, k] by modules' names, by which GPTQ"
         " rounds")
-    add("--context", type=int, default=512, help="tokens into which a .txt is cut (512)")
+    add("--context", type=int, default=512, help="tokens of each text that a .txt is cut into (512)")
     add("--damping", type=float, default=0.01, help="part of the mean diagonal that GPTQ adds beside columns /"
         " tokens of it (0.01)")
     return parser

@@ -101,6 +101,27 @@ static void refuses_old_devices(void **state)
     tilus_rt_close(rt);
 }
 
+/* What only products by wgmma serve says so on other devices. */
+static void refuses_other_than_hopper(void **state)
+{
+    (void)state;
+    tilus_rt *rt;
+    fake->capability = 89;
+    tilus_matmul *matmul = open_matmul(&rt, NULL);
+    tilus_matmul_plan *plan;
+    tilus_matmul_problem problem = {.struct_size = sizeof problem, .weights = "u4", .n = 256,
+                                    .k = 256, .group = 128, .product = "f8e4m3"};
+    assert_fails(tilus_matmul_plan_create(matmul, &problem, 0, &plan), TILUS_ERROR_UNSUPPORTED,
+                 "device 0 (Fake 100) has compute capability 8.9; products of 8 bits need 9.0");
+    problem.product = NULL;
+    problem.experts = 4;
+    problem.batch_invariant = true;
+    assert_fails(tilus_matmul_plan_create(matmul, &problem, 0, &plan), TILUS_ERROR_UNSUPPORTED,
+                 "capability 8.9; batch invariant products of experts need 9.0");
+    tilus_matmul_close(matmul);
+    tilus_rt_close(rt);
+}
+
 /* ---- choices ----------------------------------------------------------------- */
 
 /* One form for all m, that may be another plan's; bulk copies only where there are such. */
@@ -492,6 +513,7 @@ int main(void)
         cmocka_unit_test_setup(says_what_is_wrong_with_kernels, set_up_matmul),
         cmocka_unit_test_setup(says_what_is_wrong_with_a_problem, set_up_matmul),
         cmocka_unit_test_setup(refuses_old_devices, set_up_matmul),
+        cmocka_unit_test_setup(refuses_other_than_hopper, set_up_matmul),
         cmocka_unit_test_setup(packs_one_way, set_up_matmul),
         cmocka_unit_test_setup(takes_tunings, set_up_matmul),
         cmocka_unit_test_setup(keeps_plans, set_up_matmul),

@@ -189,7 +189,7 @@ static bool read_line(CommandLine *line, int argc, char **argv, int *status)
         {"template", "name", template_help, OPTION_STRING, &s->template, template_names},
         {"input-name", "file", "name standard input so in messages, and look beside it for imports",
          OPTION_STRING, &s->input_name, NULL},
-        {"cache", "directory", "look for an artefact in this cache first, and keep it there",
+        {"cache", "directory", "look for an artefact in this cache first, and keep it there; with --cubin=never",
          OPTION_STRING, &s->cache, NULL},
         {"cubin", NULL, "put machine code into artefacts (auto: where there is a ptxas)",
          OPTION_CHOICE, &s->cubin, cubins},

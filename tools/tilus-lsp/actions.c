@@ -178,7 +178,7 @@ json_t *request_actions(Request *r)
     size_t begin, end;
     if (!document_offset(d, json_object_get(range, "start"), &begin) ||
         !document_offset(d, json_object_get(range, "end"), &end)) {
-        r->error = "the range is none";
+        r->error = "the range does not lie in the document";
         return NULL;
     }
     size_t first = document_line_of(d, begin), last = document_line_of(d, end);

@@ -74,7 +74,7 @@ json_t *request_hints(Request *r)
     size_t begin = 0, end = d->len;
     if (range && (!document_offset(d, json_object_get(range, "start"), &begin) ||
                   !document_offset(d, json_object_get(range, "end"), &end))) {
-        r->error = "the range is none";
+        r->error = "the range does not lie in the document";
         return NULL;
     }
     const Analysis *a = analysis_of(r->server, r->document);

@@ -51,7 +51,7 @@ static bool parse_settings(Settings *s, int argc, char **argv, int *status)
          OPTION_LIST, &s->define_texts, NULL},
         {"I", "directory", "look for imported files here, too; repeatable", OPTION_LIST,
          &s->import_paths, NULL},
-        {"milliseconds", "n", "cut a compile there (default 2000; 0: never)", OPTION_UNSIGNED,
+        {"milliseconds", "n", "end a compile after this time (default 2000; 0: never)", OPTION_UNSIGNED,
          &s->milliseconds, NULL},
         {"stdio", NULL, "speak on standard input and output, as it always does", OPTION_FLAG,
          &s->stdio, NULL},

@@ -341,7 +341,7 @@ static bool fill_request(Request *r, const struct Method *m)
         r->error = "the document is not open";
     else if (m->has_position &&
              !document_offset(r->document, json_object_get(r->params, "position"), &r->offset))
-        r->error = "the position is none";
+        r->error = "the position does not lie in the document";
     else if (m->has_position)
         r->token = names_token_at(&r->document->names, r->offset);
     return !r->error;

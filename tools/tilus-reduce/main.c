@@ -26,18 +26,18 @@ static bool parse_settings(Settings *s, int argc, char **argv, int *status)
         "smaller programs, and keeps each on which it succeeds (status 0): say, because\n"
         "`not --crash tilus-llc {}` does. Ops go, with numbers in the place of what they\n"
         "gave; branches, loops, arguments and attributes go; numbers shrink; and in the\n"
-        "end lines and words of the text. A valid program stays one. A text that is none\n"
+        "end lines and words of the text. A valid program stays valid. Any other text\n"
         "loses lines, words and numbers only.\n"};
     const Option table[] = {
-        {"test", "command", "the shell's command, which succeeds on what shows the fault",
+        {"test", "command", "a command of the shell that succeeds on a file that shows the fault",
          OPTION_STRING, &s->reduction.test, NULL},
         {"o", "file", "write to file, each time it gets better; - is standard output",
          OPTION_STRING, &s->output, NULL},
         {"D", "name=value", "set a template parameter; repeatable", OPTION_LIST,
          &s->define_texts, NULL},
-        {"max-tests", "N", "run the command at most so often (0: no limit)", OPTION_UNSIGNED,
+        {"max-tests", "N", "run the command at most this many times (0: no limit)", OPTION_UNSIGNED,
          &s->reduction.max_tests, NULL},
-        {"text", NULL, "take the program for any text: for faults of the parser",
+        {"text", NULL, "treat the program as any text: for faults of the parser",
          OPTION_FLAG, &s->text_only, NULL},
     };
     if (!options_parse(&tool, table, COUNT(table), argc, argv, &s->inputs, status))

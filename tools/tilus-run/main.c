@@ -10,19 +10,19 @@
 #include <string.h>
 
 static const char details[] =
-    "VALUE of a scalar is an integer expression, of a scalar of floats a number (1e-5, -inf,\n"
-    "nan). VALUE of a pointer is one of\n"
+    "The VALUE of an integer is an integer expression, that of a float a number (1e-5, -inf,\n"
+    "nan). The VALUE of a pointer is one of\n"
     "  randn(SIZE)  randn(SIZE; scale)    normal numbers, times scale\n"
     "  uniform(SIZE; lo, hi)              numbers of [lo, hi)\n"
     "  codes(SIZE)  codes(SIZE; lo, hi)   codes of [lo, hi], without NaN and infinity\n"
     "  sequence(SIZE)  sequence(SIZE; c)  one code after the other, from c or 0\n"
     "  iota(SIZE)  iota(SIZE; first)      one number after the other, from first or 0\n"
     "  zeros(SIZE)  fill(SIZE; number)    one number\n"
-    "  undef(SIZE)                        bytes 0xAB, for what the program shall write\n"
+    "  undef(SIZE)                        bytes 0xAB, for the program to write\n"
     "  @file.npy                          an array of NumPy's, in C order, little-endian\n"
     "  @file                              the bytes of a file\n"
-    "SIZE is a type and extents, 'f16, m, k', held against the argument's type; or a\n"
-    "count of elements, 'm*k', after which a ',' stands in place of the ';'. Extents and\n"
+    "SIZE is a type and extents, 'f16, m, k', and the type must be the argument's; or a\n"
+    "count of elements, 'm*k', and then ',' stands in place of ';'. Extents and\n"
     "counts are expressions over the scalars. In .npy files, types that NumPy lacks are\n"
     "unsigned integers of their width (or V, as of ml_dtypes), and types below 8 bits are\n"
     "the bytes they are packed in, u1.\n";
@@ -36,16 +36,16 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
     static const char *const engines[] = {"auto", "interp", "cpu", "gpu", NULL};
     static const char *const references[] = {"none", "interp", "cpu", NULL};
     const Option table[] = {
-        {"D", "name=value", "set a template parameter", OPTION_LIST, &o->defines, NULL},
+        {"D", "name=value", "set a template parameter; repeatable", OPTION_LIST, &o->defines, NULL},
         {"program", "@name", "the program to run, if the file has several", OPTION_STRING,
          &o->program, NULL},
-        {"arg", "name=value", "an argument's value", OPTION_LIST, &o->args, NULL},
+        {"arg", "name=value", "give an argument its value; repeatable", OPTION_LIST, &o->args, NULL},
         {"engine", NULL, "what runs it; auto: a GPU if there is one, else the CPU",
          OPTION_CHOICE, &o->engine, engines},
-        {"seed", "number", "of the random values", OPTION_UNSIGNED, &o->seed, NULL},
+        {"seed", "number", "seed of the random values", OPTION_UNSIGNED, &o->seed, NULL},
         {"out", "name=file", "write what a pointer argument points to after the run, as bytes "
          "or as .npy", OPTION_LIST, &o->outs, NULL},
-        {"expect", "name=value", "compare it with data, as in --arg", OPTION_LIST, &o->expects,
+        {"expect", "name=value", "compare an argument with data, written as for --arg; repeatable", OPTION_LIST, &o->expects,
          NULL},
         {"compare", "interp|cpu|[name=]file", "compare with what another engine makes of all "
          "arguments, or one argument with a file; repeatable", OPTION_LIST, &o->compares,
@@ -63,19 +63,19 @@ static bool read_options(Options *o, int argc, char **argv, int *status)
          &o->cpu, NULL},
         {"O", "level", "optimization level, 0 .. 3 (default 3, of the CPU engine 0)",
          OPTION_UNSIGNED, &o->opt_level, NULL},
-        {"host-threads", "number", "that run blocks on the CPU engine (default 1)",
+        {"host-threads", "number", "number of threads that run blocks on the CPU engine (default 1)",
          OPTION_UNSIGNED, &o->host_threads, NULL},
-        {"check-races", NULL, "there, find races, reads of undefined shared memory, misaligned "
-         "accesses", OPTION_FLAG, &o->check_races, NULL},
+        {"check-races", NULL, "find races, reads of undefined shared memory and misaligned accesses "
+         "on the CPU engine", OPTION_FLAG, &o->check_races, NULL},
         {"ptx", "file", "run this PTX instead of compiling", OPTION_STRING, &o->ptx, NULL},
         {"save-ptx", "file", "write the PTX", OPTION_STRING, &o->save_ptx, NULL},
         {"profile", NULL, "say what each line did on the interpreter; on a GPU, print the "
          "command of its profiler", OPTION_FLAG, &o->profile, NULL},
         {"bench", NULL, "measure it on the GPU, too: many launches in a graph, and single ones",
          OPTION_FLAG, &o->bench, NULL},
-        {"bench-copies", "number", "of the buffers, which launches take in turn (default: for "
-         "4 times the L2 cache)", OPTION_UNSIGNED, &o->bench_copies, NULL},
-        {"peak-bandwidth", "TB/s", "that --bench compares with (default 4.57 on an H200)",
+        {"bench-copies", "number", "number of copies of the buffers, which launches take in turn "
+         "(default: enough for 4 times the L2 cache)", OPTION_UNSIGNED, &o->bench_copies, NULL},
+        {"peak-bandwidth", "TB/s", "bandwidth that --bench compares with (default 4.57 on an H200)",
          OPTION_REAL, &o->peak_bandwidth, NULL},
         {"measured", "file", "write what --profile and --bench found, as JSON, which tilus-explain "
          "reads", OPTION_STRING, &o->measured, NULL},

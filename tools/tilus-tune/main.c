@@ -47,9 +47,9 @@ static const ToolInfo tool = {
     "  run      measure candidates for each of the weights, shapes and m: compiled in many\n"
     "           processes, checked against f64, timed by CUDA graphs over copies of the\n"
     "           weights that the L2 cache does not hold. What was measured before is not\n"
-    "           measured again; Ctrl-C and a new run go on. The status is 1 when a task has\n"
-    "           no result, is not finished, or a result was wrong\n"
-    "  show     print the best of each device, problem and number of rows of units\n"
+    "           measured again, so after Ctrl-C a new run continues. The status is 1 when a\n"
+    "           task has no result or is not finished, or when a result was wrong\n"
+    "  show     print the best for each device, problem, m and rows of a packed block\n"
     "  export   print the same as JSON, for tilus_matmul_options.tunings, or as C\n"
     "  import   add tunings that export wrote as JSON\n"
     "  compile  only compile --count kernels of the space, and say how long it took\n"};
@@ -85,37 +85,37 @@ static int parse_and_run(Settings *s, int argc, char **argv)
     const Option table[] = {
         {"weights", "type,..", "tune weights of these types; repeatable", OPTION_LIST,
          &s->weights, NULL},
-        {"shape", "KxN,..", "of weights with this k and n; repeatable", OPTION_LIST,
+        {"shape", "KxN,..", "tune weights with this k and n; repeatable", OPTION_LIST,
          &s->shapes, NULL},
         {"m", "m,..", "numbers of rows of A, rounded up to powers of two (default "
          "1,2,4,8,16)", OPTION_STRING, &s->m, NULL},
-        {"activations", "type", "of A (default f16)", OPTION_STRING, &s->activations, NULL},
-        {"scales", "type", "of scales (default bf16 where A is, else f16)", OPTION_STRING,
+        {"activations", "type", "type of A (default f16)", OPTION_STRING, &s->activations, NULL},
+        {"scales", "type", "type of scales (default bf16 if A is bf16, else f16)", OPTION_STRING,
          &s->scales, NULL},
-        {"result", "type", "of C (default that of the scales)", OPTION_STRING, &s->result,
+        {"result", "type", "type of C (default the type of the scales)", OPTION_STRING, &s->result,
          NULL},
-        {"group", "size", "of k with one scale; 0 is all of k (default 128)", OPTION_UNSIGNED,
+        {"group", "size", "number of k that share a scale; 0: all of k (default 128)", OPTION_UNSIGNED,
          &s->group, NULL},
         {"zeros", "kind,..", "zero points: none, integer, float, or several of them (default "
          "none)", OPTION_LIST, &s->zeros, zeros},
         {"database", "file", "where results are kept (default tilus-tune.db)", OPTION_STRING,
          &s->database, NULL},
-        {"candidates", "count", "candidates to measure of each task, shared out evenly over the "
-         "numbers of rows: the cheapest of each by the cost model (default 192)",
+        {"candidates", "count", "number of candidates to measure for each task: of each number of "
+         "rows as many, those that the cost model finds cheapest (default 192)",
          OPTION_UNSIGNED, &s->candidates, NULL},
-        {"jobs", "count", "processes that compile (default: one a processor)",
+        {"jobs", "count", "number of processes that compile (default: one for each processor)",
          OPTION_UNSIGNED, &s->jobs, NULL},
         {"time", "seconds", "time limit, which all tasks share (default: until all is "
          "measured)", OPTION_REAL,
          &s->seconds, NULL},
         {"compile-time", "seconds", "give up a kernel that takes longer (default 60)",
          OPTION_REAL, &s->compile_seconds, NULL},
-        {"again", NULL, "measure also what was measured before", OPTION_FLAG, &s->again, NULL},
+        {"again", NULL, "also measure what was measured before", OPTION_FLAG, &s->again, NULL},
         {"engine", NULL, "what runs candidates (default gpu; times of cpu are of no use)",
          OPTION_CHOICE, &s->engine, engines},
         {"count", "count", "compile: number of kernels (default 200)", OPTION_UNSIGNED,
          &s->count, NULL},
-        {"format", NULL, "export: this (default json)", OPTION_CHOICE, &s->format, formats},
+        {"format", NULL, "export: the form to write (default json)", OPTION_CHOICE, &s->format, formats},
         {"o", "file", "export: write to file; - is standard output", OPTION_STRING, &s->output,
          NULL},
     };

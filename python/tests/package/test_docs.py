@@ -15,12 +15,19 @@ def has_gpu():
     return torch.cuda.is_available()
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/python.md"])
+BLOCK = re.compile(r"^```python( gpu)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DOCUMENTS = [path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+             if BLOCK.search(path.read_text())]
+
+
+def test_documents():
+    assert {"README.md", "docs/python.md", "docs/quantize.md", "docs/explain.md", "docs/attention.md"} <= set(DOCUMENTS)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
 def test_blocks(name):
     text, known = (ROOT / name).read_text(), {}
-    blocks = list(re.finditer(r"^```python( gpu)?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
-    assert blocks
-    for block in blocks:
+    for block in BLOCK.finditer(text):
         if not block[1] or has_gpu():
             line = text[:block.start(2)].count("\n")
             exec(compile("\n" * line + block[2], name, "exec"), known)

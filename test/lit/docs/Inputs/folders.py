@@ -1,11 +1,14 @@
 """folders.py SOURCE: prints which folder's files include which folder's, lowest folders first,
-as the map in docs/internals.md shows it. Fails when folders include each other in a circle."""
+as the map in docs/internals.md shows it. Fails when folders include each other in a circle, or one of
+others than those there includes LLVM."""
 import re
 import sys
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+LLVM = re.compile(r"^#include <llvm-c/([^>]+)>", re.MULTILINE)
+WITH_LLVM = {"lib/codegen": r".*", "lib/cpu": r".*", "lib/cache": r"blake3\.h"}
 WHOLE = ["include/tilus", "runtime", "tools/common"]
 
 
@@ -30,8 +33,12 @@ def arrows(source):
         graph[folder] = set()
         for path in sorted((source / folder).iterdir()):
             if path.suffix in (".c", ".h", ".def", ".inc"):
-                for name in INCLUDE.findall(path.read_text()):
+                text = path.read_text()
+                for name in INCLUDE.findall(text):
                     graph[folder].add(owner(source, folder, name))
+                for name in LLVM.findall(text):
+                    if not re.fullmatch(WITH_LLVM.get(folder, ""), name):
+                        sys.exit(f"{path.relative_to(source)} includes llvm-c/{name}")
         graph[folder] -= {folder, None}
     return graph
 

@@ -1,8 +1,8 @@
 """names.py SOURCE FILE.md ...: prints each file and each name in `backquotes` that SOURCE lacks, and how
 many it has. Fails when one is missing.
 
-A file is a path or its end, `lib/ir/ir.h` or `ir.h`, where `*` stands for any part. A name of C, or of the
-Python package, has an underscore: `emit_region`; so does a library: `libtilus_rt`.
+A file is a path or its end, `lib/ir/ir.h` or `ir.h`, where `*`, NAME and PART stand for any part; the document may have the
+reader write it. A name of C, or of the Python package, has an underscore: `emit_region`; so does a library: `libtilus_rt`.
 """
 import re
 import sys
@@ -14,6 +14,9 @@ ENDING = r"\.(?:c|h|def|inc|py|test|tilus|txt|cmake|bash)"
 FOLDER = r"(?:lib|test|tools|kernels|examples|bench|scripts|editors|cmake)/"
 FILE = re.compile(rf"(?:[\w*-]+/)*[\w*.-]+{ENDING}|{FOLDER}[\w*./-]+")
 NAME = re.compile(r"[A-Za-z]\w*_\w+")
+WRITTEN = re.compile(r"^<!-- file: (\S+) -->$", re.MULTILINE)
+# What others call things, and the compiler an argument without a name.
+OTHERS = {"curandStatePhilox4_32_10_t", "VLLM_PLUGINS", "example_mha_fwd_bhsd_wgmma_pipelined.py", "setmaxnreg.inc", "arg_0"}
 
 
 def tree(source):
@@ -27,12 +30,17 @@ def main():
     files = list(tree(source))
     words = {path.stem for path in files}
     for path in files:
-        if path.suffix in (".c", ".h", ".def", ".inc") or path.name == "CMakeLists.txt" or path.match("tilusc/*.py"):
+        if path.suffix in (".c", ".h", ".def", ".inc", ".py", ".rs") or path.name in ("CMakeLists.txt", "pyproject.toml"):
             words.update(re.findall(r"\w+", path.read_text(errors="replace")))
     for document in map(Path, sys.argv[2:]):
-        for quoted in QUOTED.findall(FENCE.sub("", document.read_text())):
+        text = document.read_text()
+        written = set(WRITTEN.findall(text))
+        for quoted in QUOTED.findall(FENCE.sub("", text)):
+            if quoted in OTHERS or quoted in written:
+                continue
             if FILE.fullmatch(quoted):
-                there = any(path.match(quoted.rstrip("/")) for path in files)
+                pattern = re.sub(r"NAME|PART", "*", quoted.rstrip("/"))
+                there = any(path.match(pattern) for path in files)
             elif NAME.fullmatch(quoted):
                 there = quoted in words or quoted.removeprefix("lib") in words
             else:
