@@ -3,13 +3,12 @@
 #include "api/sizes.h"
 #include "interp/interp.h"
 
-tilus_status tilus_interpret(tilus_module *module, const char *program,
-                             const tilus_arg *args, size_t arg_count,
-                             const tilus_buffer *buffers, size_t buffer_count,
-                             const tilus_interpret_options *options)
+#include <fenv.h>
+
+static tilus_status interpret(tilus_module *module, const char *program, const tilus_arg *args,
+                              size_t arg_count, const tilus_buffer *buffers, size_t buffer_count,
+                              const tilus_interpret_options *options)
 {
-    if (!module || !program)
-        return TILUS_ERROR_ARGUMENT;
     Program *p = module_find_program(module, program);
     /* An API entry with a guard of its own: it must come before this one's. */
     const tilus_kernel_info *info = p ? tilus_module_kernel_info(module, program) : NULL;
@@ -34,4 +33,20 @@ tilus_status tilus_interpret(tilus_module *module, const char *program,
     }
     return interp_program(p, sizes.grid, args, buffers, buffer_count, &known) ? TILUS_OK
                                                                          : TILUS_ERROR_PROGRAM;
+}
+
+/* The caller's floating-point environment may round otherwise, or take subnormal numbers for 0. */
+tilus_status tilus_interpret(tilus_module *module, const char *program,
+                             const tilus_arg *args, size_t arg_count,
+                             const tilus_buffer *buffers, size_t buffer_count,
+                             const tilus_interpret_options *options)
+{
+    fenv_t before;
+    if (!module || !program)
+        return TILUS_ERROR_ARGUMENT;
+    fegetenv(&before);
+    fesetenv(FE_DFL_ENV);
+    tilus_status status = interpret(module, program, args, arg_count, buffers, buffer_count, options);
+    fesetenv(&before);
+    return status;
 }

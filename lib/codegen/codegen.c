@@ -228,14 +228,27 @@ static bool check_name(Codegen *cg, const Program *p)
     return diag_error(cg->diag, p->loc, "PTX has no function called %s", p->name);
 }
 
+/* Keeps code generation from reassociating where that would take minutes. False after an error. */
+static bool limit_reassociation(Codegen *cg, const Program *p, LLVMValueRef f)
+{
+    int64_t chain = llvm_long_chain(cg, f);
+    cg->chained |= chain > 0;
+    return !chain || diag_warning(cg->diag, WARNING_LIMITS, p->loc,
+                                  "@%s has chains of up to %lld integer operations, each of the one "
+                                  "before: they are not reassociated, and its code may be slower",
+                                  p->name, (long long)chain);
+}
+
 /* Has LLVM optimize a program of very many instructions little: it would take minutes. False
  * after an error. */
 static bool limit_optimizations(Codegen *cg, const Program *p, LLVMValueRef f)
 {
     int64_t count = llvm_count_instructions(f);
     int64_t most = diag_limit(cg->diag, LIMIT_ID_OPTIMIZED);
-    if (cg->opt_level == 0 || count <= most)
+    if (cg->opt_level == 0)
         return true;
+    if (count <= most)
+        return limit_reassociation(cg, p, f);
     llvm_mark_large(cg, f);
     return diag_warning(cg->diag, WARNING_LIMITS, p->loc,
                         "@%s has %lld LLVM instructions, of which at most %lld are optimized "

@@ -40,22 +40,36 @@ static bool count_operations(Codegen *cg, const Op *op, int64_t planned)
 typedef bool PlainEmitter(Codegen *cg, const Op *op);
 typedef bool PlannedEmitter(Codegen *cg, const Op *op, const Plan *plan);
 
+/* Lowers an op by the plan that is chosen for it. */
+static bool emit_planned(Codegen *cg, const Op *op, Plan *plan)
+{
+    static PlannedEmitter *const planned[OP_COUNT] = {
+#define PLANNED(id, family) [OP_##id] = emit_##id,
+#include "select/planners.def"
+    };
+    return select_plan(cg->module, op, cg->target->sm, plan) &&
+           count_operations(cg, op, plan_operations(op, plan)) &&
+           planned[op->code](cg, op, plan);
+}
+
+/* Lowers an op without regions. Its plan of 5 KB lies on the stack: were this inlined, so would those
+ * of all loops around an op, which nest deeper than a thread of 1 MB has room for. */
+__attribute__((noinline)) static bool emit_planned_leaf(Codegen *cg, const Op *op)
+{
+    Plan plan;
+    return emit_planned(cg, op, &plan);
+}
+
 static bool emit_by_row(Codegen *cg, const Op *op)
 {
     static PlainEmitter *const plain[OP_COUNT] = {
 #define PLAIN(id) [OP_##id] = emit_##id,
 #include "select/planners.def"
     };
-    static PlannedEmitter *const planned[OP_COUNT] = {
-#define PLANNED(id, family) [OP_##id] = emit_##id,
-#include "select/planners.def"
-    };
     if (plain[op->code])
         return count_operations(cg, op, 0) && plain[op->code](cg, op);
-    Plan plan;
-    return select_plan(cg->module, op, cg->target->sm, &plan) &&
-           count_operations(cg, op, plan_operations(op, &plan)) &&
-           planned[op->code](cg, op, &plan);
+    return op->region_count ? emit_planned(cg, op, arena_new(&cg->module->scratch, Plan))
+                            : emit_planned_leaf(cg, op);
 }
 
 static bool emit_op(Codegen *cg, const Op *op)

@@ -99,6 +99,7 @@ struct Codegen {
     LLVMTargetMachineRef machine;
     unsigned opt_level;         /* 0 .. 3, what the user asked for */
     bool large;                 /* a program is past LIMIT_OPTIMIZED */
+    bool chained;               /* a program has too long chains to be reassociated */
     ArenaMark mark;             /* of the module's scratch arena, when opened */
     bool failed;                /* LLVM reported an error ... */
     char *failure;              /* ... and its text, malloc'ed */
@@ -297,10 +298,10 @@ bool emit_drain_before(Codegen *cg, const Op *op, const DrainPlan *plan);
 
 /* ---- lowering (codegen.c) ----------------------------------------------- */
 
-/* Lowers `only`, or every program if it is NULL, for the target called `cpu`. A program past
- * LIMIT_OPTIMIZED is marked, with a warning, if cg->opt_level asks for optimizations. The
- * LLVM module has no triple yet, and its @tilus.* functions no bodies. False after
- * errors. */
+/* Lowers `only`, or every program if it is NULL, for the target called `cpu`. If cg->opt_level
+ * asks for optimizations, a program past LIMIT_OPTIMIZED, and the module of one with long chains,
+ * is marked, with a warning. The LLVM module has no triple yet, and its @tilus.* functions no
+ * bodies. False after errors. */
 bool codegen_lower(Codegen *cg, const char *cpu, const Program *only);
 
 /* Keeps LLVM's first error, which llvm_check reports: it ended `doing`. */
@@ -311,6 +312,9 @@ bool llvm_succeeded(Codegen *cg, const char *doing, LLVMErrorRef error);
 /* Returns the number of instructions in `f`, without those that take a result of several apart:
  * a wgmma has up to 128. */
 int64_t llvm_count_instructions(LLVMValueRef f);
+/* Returns the length of the longest chain of integer operations of `f`, each of the one before, if
+ * reassociating them would take long; else 0 (llvm_chain.c). */
+int64_t llvm_long_chain(Codegen *cg, LLVMValueRef f);
 /* Marks `f` as too large for passes whose time grows with the square of its size. */
 void llvm_mark_large(Codegen *cg, LLVMValueRef f);
 /* Returns the optimization level of a target machine for the lowered programs. */

@@ -87,10 +87,11 @@ void llvm_mark_large(Codegen *cg, LLVMValueRef f)
 }
 
 /* Code generation has analyses that run in spite of `optnone`, in quadratic time and deep
- * recursion (IVUsers), so that one large function decides for its module. */
+ * recursion (IVUsers), so that one large function, or one with long chains, decides for its
+ * module. */
 unsigned llvm_machine_level(const Codegen *cg)
 {
-    return cg->large ? 0 : cg->opt_level;
+    return cg->large || cg->chained ? 0 : cg->opt_level;
 }
 
 /* Runs passes that take linear time on the functions marked as large, which lose their mark

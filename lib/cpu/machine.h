@@ -196,6 +196,7 @@ typedef struct Worker {
     int signal_number;
     void *signal_stack;         /* of the handler, malloc'ed ... */
     stack_t stack_before;       /* ... and who had one before */
+    sigset_t mask_before;       /* the host thread's blocked signals */
 } Worker;
 
 struct Machine {

@@ -13,6 +13,7 @@
 #include "support/kernel_map.h"
 
 #include <assert.h>
+#include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -265,14 +266,9 @@ static void tell_progress(const Machine *m, int64_t done)
 }
 
 /* Runs blocks until there are none left, or somebody found a fault. */
-static int work(void *data)
+static void run_clusters(Worker *w)
 {
-    Worker *w = data;
     Machine *m = w->machine;
-    if (!signals_enter(w)) {
-        w->fault.found = w->fault.no_memory = true;
-        return 0;
-    }
     bool ok = true;
     while (ok && !atomic_load(&m->stop)) {
         int64_t cluster = atomic_fetch_add(&m->next_cluster, 1);
@@ -283,6 +279,22 @@ static int work(void *data)
     }
     if (!ok)
         atomic_store(&m->stop, true);
+}
+
+/* Runs blocks on a host thread, which inherits or has the caller's floating-point environment: code
+ * of a GPU rounds to the nearest and keeps subnormal numbers, whatever the host has chosen. */
+static int work(void *data)
+{
+    Worker *w = data;
+    fenv_t before;
+    if (!signals_enter(w)) {
+        w->fault.found = w->fault.no_memory = true;
+        return 0;
+    }
+    fegetenv(&before);
+    fesetenv(FE_DFL_ENV);
+    run_clusters(w);
+    fesetenv(&before);
     signals_leave(w);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* Signals of compiled code: of accesses to guard pages, of divisions by zero. The
  * handlers stand while some host thread runs blocks; a signal of another thread, or
- * of this one outside of a block, goes to whom it went before. */
+ * of this one outside of a block, goes to whom it went before. Threads of servers often block all
+ * signals; one that is blocked would end the process. */
 #define _GNU_SOURCE
 #include "cpu/machine.h"
 
@@ -66,17 +67,23 @@ bool signals_enter(Worker *w)
     if (!w->signal_stack)
         return false;
     const stack_t stack = {.ss_sp = w->signal_stack, .ss_size = STACK};
+    sigset_t ours;
+    sigemptyset(&ours);
+    for (unsigned i = 0; i < CAUGHT; i++)
+        sigaddset(&ours, caught[i]);
     sigaltstack(&stack, &w->stack_before);
     mtx_lock(&mutex);
     if (users++ == 0)
         install();
     mtx_unlock(&mutex);
     cpu_worker = w;
+    pthread_sigmask(SIG_UNBLOCK, &ours, &w->mask_before);
     return true;
 }
 
 void signals_leave(Worker *w)
 {
+    pthread_sigmask(SIG_SETMASK, &w->mask_before, NULL);
     cpu_worker = NULL;
     mtx_lock(&mutex);
     if (--users == 0)

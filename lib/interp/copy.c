@@ -235,8 +235,8 @@ static bool start_bulk(Interp *in, const Op *op, unsigned rank, bool is_read)
     c->fills = copy_fills(in, op);
     c->target_rank = rank;
     c->is_read = is_read;
-    c->target_view.memory = c->target_view.memory->of_rank[rank];
-    return each_element(in, c, check_bulk_element) && mbarrier_expect(in, c) &&
+    return view_turn_to_rank(in, op, &c->target_view, rank) &&
+           each_element(in, c, check_bulk_element) && mbarrier_expect(in, c) &&
            each_element(in, c, start_bulk_element);
 }
 

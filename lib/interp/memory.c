@@ -18,6 +18,7 @@ bool interp_allocate_shared(Interp *in, const Op *op)
     if (!copies_ended(in, memory, op) || !products_ended(in, memory, op))
         return false;
     memset(memory->defined, 0, (size_t)memory->size);
+    memory->cluster = in->block_count;
     return true;
 }
 
@@ -227,6 +228,16 @@ static bool access_begin(Interp *in, const Op *op, Tile *tile)
     return tile_begin(in, op, &t, !op->result_count, tile) && race_begin(in, op);
 }
 
+bool view_turn_to_rank(Interp *in, const Op *op, View *view, int64_t rank)
+{
+    view->memory = view->memory->of_rank[rank];
+    if (view->memory->cluster == in->block_count)
+        return true;
+    diag_error(in->diag, op->loc, "accesses %s of rank %lld, which that block has not allocated yet",
+               view->name, (long long)rank);
+    return view_note_origin(in, view);
+}
+
 /* Turns the tile of an op with a rank to the tensor of that block, in `view`. */
 static bool find_remote(Interp *in, const Op *op, Tile *tile, View *view)
 {
@@ -236,9 +247,8 @@ static bool find_remote(Interp *in, const Op *op, Tile *tile, View *view)
     if (!interp_rank(in, op, ATTR_RANK, false, &rank))
         return false;
     *view = *tile->view;
-    view->memory = view->memory->of_rank[rank];
     tile->view = view;
-    return true;
+    return view_turn_to_rank(in, op, view, rank);
 }
 
 /* ---- loads ---------------------------------------------------------- */

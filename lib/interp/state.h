@@ -111,6 +111,7 @@ typedef struct Memory {
     unsigned char *defined;     /* a bit for each of data's; NULL: all defined */
     ByteHistory **pages;        /* HISTORY_PAGE bytes each, made when touched */
     struct Memory **of_rank;    /* shared: that of each block that runs together */
+    uint32_t cluster;           /* shared: Interp.block_count when its block allocated it last */
 } Memory;
 
 enum { HISTORY_PAGE = 1024 };

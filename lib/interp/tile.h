@@ -52,6 +52,10 @@ unsigned byte_mask(int64_t bit, unsigned width, int64_t byte);
 /* A note of where the tensor comes from. */
 bool view_note_origin(Interp *in, const View *view);
 
+/* Turns the view of a shared tensor to the tensor of the block with this rank, which must have
+ * allocated it. */
+bool view_turn_to_rank(Interp *in, const Op *op, View *view, int64_t rank);
+
 /* Report an element outside a shared tensor; bytes outside the argument's
  * memory, where elements inside a view may lie; and bits never written. */
 bool tile_report_outside(Interp *in, const Tile *tile, unsigned dim, int64_t index);

@@ -8,11 +8,13 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- failures ----------------------------------------------------------- */
 
@@ -271,34 +273,43 @@ static bool try_memory(Kernel *kernel, tilus_status *status)
     return false;
 }
 
-/* Returns the bytes of a file; negative, with errno: it has none that can be read. */
-static long find_size(FILE *in)
+/* Opens a regular file for reading; NULL when it cannot be read, and *status tells why. `*found`:
+ * there is such a file, whatever it is. A pipe, which may have no writer, must not block. */
+static FILE *open_file(const char *path, bool *found, size_t *size, tilus_status *status)
 {
     struct stat info;
-    if (fstat(fileno(in), &info) != 0)
-        return -1;
-    if (S_ISDIR(info.st_mode)) {
-        errno = EISDIR;
-        return -1;
+    int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    *found = file >= 0 || errno != ENOENT;
+    bool regular = file >= 0 && fstat(file, &info) == 0 && S_ISREG(info.st_mode);
+    FILE *in = regular ? fdopen(file, "rb") : NULL;
+    if (in) {
+        *size = (size_t)info.st_size;
+        return in;
     }
-    return fseek(in, 0, SEEK_END) == 0 ? ftell(in) : -1;
+    if (file >= 0 && !regular)
+        *status = library_fail(TILUS_ERROR_ARTEFACT, "%s is no regular file", path);
+    else if (errno == ENOMEM)
+        *status = library_fail_memory();
+    else if (*found)
+        *status = library_fail(TILUS_ERROR_ARTEFACT, "%s: %s", path, strerror(errno));
+    if (file >= 0)
+        close(file);
+    return NULL;
 }
 
-/* Reads a whole file. NULL: it cannot be read, and *status tells why. */
-static void *read_file(FILE *in, const char *path, size_t *size, tilus_status *status)
+/* Reads a file of `size` bytes. NULL: it cannot be read, and *status tells why. */
+static void *read_file(FILE *in, const char *path, size_t size, tilus_status *status)
 {
     char *bytes = NULL;
-    long end = find_size(in);
     *status = TILUS_OK;
-    if (end > TILUS_ARTEFACT_MAX)
-        *status = library_fail(TILUS_ERROR_ARTEFACT, "%s has %ld bytes, more than %d", path, end,
+    if (size > TILUS_ARTEFACT_MAX)
+        *status = library_fail(TILUS_ERROR_ARTEFACT, "%s has %zu bytes, more than %d", path, size,
                                TILUS_ARTEFACT_MAX);
-    else if (end >= 0 && !(bytes = malloc((size_t)end + 1)))
+    else if (!(bytes = malloc(size + 1)))
         *status = library_fail_memory();
-    else if (end < 0 || fseek(in, 0, SEEK_SET) != 0 ||
-             fread(bytes, 1, (size_t)end, in) != (size_t)end)
-        *status = library_fail(TILUS_ERROR_ARTEFACT, "%s: %s", path, strerror(errno));
-    *size = (size_t)end;
+    else if (fread(bytes, 1, size, in) != size)
+        *status = library_fail(TILUS_ERROR_ARTEFACT, "%s: %s", path,
+                               ferror(in) ? strerror(errno) : "it became shorter while it was read");
     if (*status == TILUS_OK)
         return bytes;
     free(bytes);
@@ -310,21 +321,20 @@ static bool try_directory(Kernel *kernel, tilus_status *status)
 {
     char *path, *bytes;
     size_t size;
+    bool found;
     if (!kernel->library->directory)
         return false;
-    *status = library_fail_memory();
-    if (asprintf(&path, "%s/%s.tilusk", kernel->library->directory, kernel->name) < 0)
+    if (asprintf(&path, "%s/%s.tilusk", kernel->library->directory, kernel->name) < 0) {
+        *status = library_fail_memory();
         return true;
-    FILE *in = fopen(path, "rb");
-    bool found = in || errno != ENOENT;
+    }
+    FILE *in = open_file(path, &found, &size, status);
     if (in) {
-        bytes = read_file(in, path, &size, status);
+        bytes = read_file(in, path, size, status);
         if (bytes)
             *status = load_bytes(kernel, bytes, size);
         free(bytes);
         fclose(in);
-    } else if (found && errno != ENOMEM) {      /* else as above */
-        *status = library_fail(TILUS_ERROR_ARTEFACT, "%s: %s", path, strerror(errno));
     }
     free(path);
     return found;

@@ -5,7 +5,9 @@
 #include "cpu/machine.h"
 
 #include <errno.h>
+#include <fenv.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <stdio.h>
@@ -639,6 +641,99 @@ static void test_no_blocks(void **state)
     }
 }
 
+/* A thread that blocks all signals, as those of servers do, has faults reported all the same. */
+static void test_blocked_signals(void **state)
+{
+    (void)state;
+    int32_t data[BLOCKS * 32] = {0};
+    sigset_t all, before, after;
+    const tilus_cpu_options options = {.struct_size = sizeof options, .cpu = "sm_80",
+                                       .host_threads = 2};
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    tilus_status status = run_square(&options, BLOCKS, data, sizeof data - 4);
+    pthread_sigmask(SIG_SETMASK, &before, &after);
+    assert_int_equal(status, TILUS_ERROR_PROGRAM);
+    assert_true(sigismember(&after, SIGSEGV) && sigismember(&after, SIGFPE));
+}
+
+static const char float_text[] =
+    "tilus 1\n"
+    "program @cubes<4>(%x: ptr<f32>, %y: ptr<f64>) warps(1) {\n"
+    "  %i = block_indices\n"
+    "  %gx = view_global %x : f32[4, 32]\n"
+    "  %gy = view_global %y : f64[4, 32]\n"
+    "  %v = load_global %gx[%i, 0] : f32[32] @ spatial(32)\n"
+    "  store_global %v * %v * %v, %gx[%i, 0]\n"
+    "  %w = load_global %gy[%i, 0] : f64[32] @ spatial(32)\n"
+    "  store_global %w / 3.0, %gy[%i, 0]\n"
+    "}\n";
+
+enum { CUBES = 4 * 32 };
+
+typedef struct Cubes {
+    float x[CUBES];
+    double y[CUBES];
+} Cubes;
+
+/* Numbers whose cubes and thirds no type holds exactly, some of them subnormal. */
+static void fill_cubes(Cubes *c)
+{
+    for (int i = 0; i < CUBES; i++) {
+        c->x[i] = (float)(i + 1) * 0x1.99999ap-46f;
+        c->y[i] = (double)(i + 1) * 0x1.999999999999ap-1030;
+    }
+}
+
+static void run_cubes(bool interpreted, const Cubes *given, Cubes *c)
+{
+    const tilus_cpu_options options = {.struct_size = sizeof options, .cpu = "sm_80",
+                                       .host_threads = 2};
+    tilus_diag *diag = tilus_diag_new();
+    tilus_module *m = tilus_parse(diag, "cubes", float_text, strlen(float_text), 1, NULL, 0);
+    assert_non_null(m);
+    memcpy(c, given, sizeof *c);
+    const tilus_arg args[] = {{.pointer = 0}, {.pointer = 1}};
+    const tilus_buffer buffers[] = {{c->x, sizeof c->x}, {c->y, sizeof c->y}};
+    tilus_status status = interpreted
+        ? tilus_interpret(m, "cubes", args, 2, buffers, 2, NULL)
+        : tilus_run_on_cpu(m, "cubes", args, 2, buffers, 2, &options, NULL);
+    assert_int_equal(status, TILUS_OK);
+    tilus_module_free(m);
+    tilus_diag_free(diag);
+}
+
+/* The host's rounding, and its flushing of subnormal numbers, are not the program's. */
+static void test_environment(void **state)
+{
+    (void)state;
+    Cubes given, expected, upward, flushed;
+    fill_cubes(&given);
+    for (int interpreted = 0; interpreted < 2; interpreted++) {
+        run_cubes(interpreted, &given, &expected);
+        assert_true(expected.x[0] > 0 && expected.y[0] > 0);
+        fesetround(FE_UPWARD);
+        run_cubes(interpreted, &given, &upward);
+        int round = fegetround();
+        fesetround(FE_TONEAREST);
+        assert_int_equal(round, FE_UPWARD);
+        assert_memory_equal(expected.y, upward.y, sizeof upward.y);
+        assert_memory_equal(expected.x, upward.x, sizeof upward.x);
+#ifdef __SSE2__
+        enum { FLUSHES = 0x8040 };
+        __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | FLUSHES);
+        run_cubes(interpreted, &given, &flushed);
+        unsigned control = __builtin_ia32_stmxcsr();
+        __builtin_ia32_ldmxcsr(control & ~(unsigned)FLUSHES);
+        assert_int_equal(control & FLUSHES, FLUSHES);
+        assert_memory_equal(expected.y, flushed.y, sizeof flushed.y);
+        assert_memory_equal(expected.x, flushed.x, sizeof flushed.x);
+#else
+        (void)flushed;
+#endif
+    }
+}
+
 static const char shift_text[] =
     "tilus 1\n"
     "program @shift<1>(%x: ptr<i32> {align = 8}, %y: ptr<i32>, %z: ptr<i32>) warps(1) {\n"
@@ -878,6 +973,7 @@ int main(void)
         cmocka_unit_test(test_slack),
         cmocka_unit_test(test_more_than_there_is),
         cmocka_unit_test(test_run),      cmocka_unit_test(test_no_blocks),
+        cmocka_unit_test(test_blocked_signals), cmocka_unit_test(test_environment),
         cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_mappings_of_threads),
         cmocka_unit_test(test_mappings_of_kernels),

@@ -500,7 +500,13 @@ static void names_what_it_does_not_find(void **state)
     snprintf(path, sizeof path, "%s/%s.tilusk", directory, name);
     unlink(path);
     mkdir(path, 0700);
-    assert_prepare_fails(&options, TILUS_ERROR_ARTEFACT, ".tilusk: Is a directory");
+    assert_prepare_fails(&options, TILUS_ERROR_ARTEFACT, ".tilusk is no regular file");
+    rmdir(path);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_prepare_fails(&options, TILUS_ERROR_ARTEFACT, ".tilusk is no regular file");
+    unlink(path);
+    assert_int_equal(symlink(path, path), 0);
+    assert_prepare_fails(&options, TILUS_ERROR_ARTEFACT, "symbolic links");
     tilus_matmul_plan_free(plan);
     tilus_matmul_close(matmul);
     tilus_rt_close(rt);

@@ -56,11 +56,46 @@ static bool skip_body(FILE *in, long long length)
     return length == 0;
 }
 
+/* Reads the code unit of the escape \uXXXX at `at`; -1 where there is none. */
+static int escaped_unit(const char *at, const char *end)
+{
+    int unit = 0;
+    if (end - at < 6 || at[0] != '\\' || at[1] != 'u')
+        return -1;
+    for (int i = 2; i < 6; i++) {
+        int c = at[i] | 0x20;
+        if (!isxdigit((unsigned char)at[i]))
+            return -1;
+        unit = unit * 16 + (c <= '9' ? c - '0' : c - 'a' + 10);
+    }
+    return unit;
+}
+
+/* Replaces each escaped surrogate without its other half by U+FFFD, also of one unit: texts of
+ * UTF-16 may have such, UTF-8 has not, and the JSON library refuses the message. */
+static void replace_lone_surrogates(char *body, size_t length)
+{
+    const char *end = body + length;
+    for (char *at = body; (at = memchr(at, '\\', (size_t)(end - at)));) {
+        int unit = escaped_unit(at, end);
+        int next = unit >= 0 ? escaped_unit(at + 6, end) : -1;
+        bool pair = unit >= 0xd800 && unit < 0xdc00 && next >= 0xdc00 && next < 0xe000;
+        if (unit >= 0xd800 && unit < 0xe000 && !pair)
+            memcpy(at, "\\ufffd", 6);
+        ptrdiff_t escape = pair ? 12 : unit >= 0 ? 6 : 2;
+        if (end - at <= escape)
+            return;
+        at += escape;
+    }
+}
+
 static WireResult read_body(FILE *in, size_t length, json_t **message, const char **why)
 {
     char *body = lsp_alloc(length + 1);
     size_t got = fread(body, 1, length, in);
-    *message = got == length ? json_loadb(body, length, JSON_DECODE_ANY, NULL) : NULL;
+    replace_lone_surrogates(body, got);
+    *message = got == length ? json_loadb(body, length, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)
+                             : NULL;
     free(body);
     *why = "the body is not JSON in UTF-8";
     return got < length ? WIRE_END : *message ? WIRE_MESSAGE : WIRE_BROKEN;

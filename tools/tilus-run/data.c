@@ -165,17 +165,29 @@ static const char *parse_numbers(const char **at, char separator, Stream *s)
     return NULL;
 }
 
-/* Codes of a range are integers of the type's bits, negative ones in two's
- * complement, and one of them at least is a finite number. */
+/* Returns true for an integer of the type's bits, a negative one in two's complement. */
+static bool is_code(const Stream *s, double code)
+{
+    double half = ldexp(1, (int)s->bits - 1);
+    return code == floor(code) && code >= -half && code < 2 * half;
+}
+
+static const char *check_first_code(const Stream *s)
+{
+    return s->number_count == 0 || (is_code(s, s->numbers[0]) && s->numbers[0] < 0x1p63)
+               ? NULL : "the first code is none of the type";
+}
+
+/* One code of a range at least is a finite number. */
 static const char *check_codes(const Stream *s)
 {
     if (s->number_count == 0)
         return NULL;
     double lo = s->numbers[0], hi = s->numbers[1];
-    double half = ldexp(1, (int)s->bits - 1);
     if (s->number_count == 1 || lo != floor(lo) || hi != floor(hi) || lo > hi)
         return "codes takes a lowest and a highest code";
-    if (lo < -half || hi >= 2 * half || hi - lo >= 2 * half || lo < -0x1p53 || hi > 0x1p53)
+    if (!is_code(s, lo) || !is_code(s, hi) || hi - lo >= ldexp(1, (int)s->bits) ||
+        lo < -0x1p53 || hi > 0x1p53)
         return "a code that the type does not have";
     enum { TRIES = 1 << 16 };
     for (double code = lo; code <= hi && code - lo < TRIES; code++)
@@ -260,13 +272,16 @@ static const char *parse_data(const Run *run, const char *text, Request *r)
     unsigned given = r->stream.number_count, least = r->generator->least;
     unsigned most = r->generator->most;
     const char *size = r->shape.rank ? "shape" : "count";
+    const char *follow = given == 1 ? " follows" : "s follow";
     if (given != least && least == most)
-        return complain(r, "%u numbers follow the %s, %s takes %u", given, size,
+        return complain(r, "%u number%s the %s, %s takes %u", given, follow, size,
                         r->generator->name, least);
     if (given < least || given > most)
-        return complain(r, "%u numbers follow the %s, %s takes %u to %u", given, size,
+        return complain(r, "%u number%s the %s, %s takes %u to %u", given, follow, size,
                         r->generator->name, least, most);
-    return r->generator->code == any_code ? check_codes(&r->stream) : NULL;
+    return r->generator->code == any_code    ? check_codes(&r->stream)
+           : r->generator->code == next_code ? check_first_code(&r->stream)
+                                             : NULL;
 }
 
 /* ---- buffers -------------------------------------------------------- */

@@ -1,9 +1,10 @@
-"""Nests everything that nests, to the limit and past it: deep_texts.py FOLDER.
+"""Nests everything that nests, to the limit and past it: deep_texts.py FOLDER [STACK].
 
 Just inside, the text compiles, it runs, and printing it is a fixpoint; one level more, and
-200 000 levels, are errors with a place in the text."""
+200 000 levels, are errors with a place in the text. STACK: KiB of the tools' stacks."""
 import os
 import re
+import resource
 import subprocess
 import sys
 
@@ -52,6 +53,9 @@ def accepted(path, kind, levels):
 
 def main():
     os.makedirs(sys.argv[1], exist_ok=True)
+    if len(sys.argv) > 2:       # for the tools, which are started from here
+        stack = int(sys.argv[2]) << 10
+        resource.setrlimit(resource.RLIMIT_STACK, (stack, resource.getrlimit(resource.RLIMIT_STACK)[1]))
     for kind, (_, most) in DEEP.items():
         path = os.path.join(sys.argv[1], kind + ".tilus")
         accepted(path, kind, most)

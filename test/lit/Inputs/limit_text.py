@@ -61,6 +61,14 @@ def chained_scalars(n):
     return program(text + f"store_global %r, %v[%s{n - 1}]", "%n: i32, %g: ptr<i32>")
 
 
+def chained_extremes(n):
+    text = "%v = view_global %g : i32[%n] global\nfor %i in 0 .. %n {\n%s0 = scalar %n + %i\n"
+    for i in range(1, n):
+        text += f"%s{i} = scalar max(%s{i - 1} + %i, %n) mod 77\n"
+    text += f"%r = load_global %v[%s{n - 1}] : i32[32] @ spatial(32)\n"
+    return program(text + "store_global %r, %v[0]\n}", "%n: i32, %g: ptr<i32>")
+
+
 def split_loop(n):
     """A loop whose checks are split off, n regions deep."""
     return program("%v = view_global %g : f32[%n] global\n" + "if %n > 1 {\n" * (n - 1) +
@@ -171,7 +179,7 @@ COUNTED = {
     "scalars": lambda n: program("".join(f"%s{i} = scalar {i}\n" for i in range(n))),
     "errors": lambda n: "param ?\n" * n,
     "chained-loops": chained_loops,
-    "chained-scalars": chained_scalars,
+    "chained-scalars": chained_scalars, "chained-extremes": chained_extremes,
     "casts": lambda n: moved(n, "f16"),
     "copies": lambda n: moved(n, "u3"),
     "loops": loops,

@@ -21,7 +21,8 @@ for code, data in [
         (PARSE, b"Content-Type: x\r\n\r\n"), (PARSE, b"Content-Length: -5\r\n\r\n"), (PARSE, b"\r\n"),
         (PARSE, b"Content-Length: 12x\r\n\r\n"), (PARSE, b"Content-Length: 99999999999999999999999\r\n\r\n"),
         (PARSE, b"A" * 5000 + b"\r\n\r\n"), (PARSE, framed(b"")), (PARSE, framed(b"{")), (PARSE, framed(b"\xff\xfe")),
-        (PARSE, framed(b'{"a":"\\u0000"}')), (PARSE, framed(b"[" * 100000)), (PARSE, framed(b"nonsense")),
+        (INVALID, framed(b'{"a":"\\u0000"}')), (PARSE, framed(b'{"a":"\\ud8"}')), (PARSE, framed(b'"\\ud800')),
+        (PARSE, framed(b"[" * 100000)), (PARSE, framed(b"nonsense")),
         (PARSE, framed(b'{"id":1,"method":"shutdown"} x')),
         (INVALID, framed(b"[]")), (INVALID, framed(b"7")), (INVALID, framed(b"null")), (INVALID, framed(b'{"id":1}')),
         (INVALID, framed(b'{"id":{},"method":"shutdown"}')), (INVALID, framed(b'{"id":1,"method":7}')),
@@ -66,6 +67,16 @@ for n, text in enumerate(["{" * 50000, "(" * 50000, "program @p<1>() warps(1) " 
     client.request("textDocument/formatting", textDocument={"uri": URI}, options={})
     client.at("completion", URI, len(text) // 2)
     client.wait_for(URI, 10 + n)
+# Half a character of UTF-16, and NUL: the text is open all the same, and columns stay those of UTF-16.
+for version, odd in enumerate([r"\ud800", r"\udfff", r"\uD800\ud835\udc9f", r"\udc9f\ud835", r"\\ud800",
+                               r"\u0000"], 30):
+    body = (r'{"method":"textDocument/didOpen","params":{"textDocument":{"uri":"%s","version":%d,'
+            r'"text":"param A = 1 // %s\nparam B = A"}}}' % (URI, version, odd))
+    client.send_bytes(framed(body.encode()))
+    definition = client.request("textDocument/definition", textDocument={"uri": URI},
+                                position={"line": 1, "character": 10})
+    assert definition["range"]["start"] == {"line": 0, "character": 6}, odd
+    client.wait_for(URI, version)
 assert client.stop() == 0
 print("the server goes on")
 
