@@ -192,29 +192,6 @@ def test_opcheck(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_gradient_is_refused(device):
-    layer, _ = make_layer(device)
-    x = torch.randn(3, 256, dtype=torch.float16, device=device)
-    want = layer(x)
-    assert not want.requires_grad
-    asked = x.clone().requires_grad_(True)
-    y = layer(asked)
-    assert torch.equal(y, want) and not layer(asked.detach()).requires_grad
-    with pytest.raises(tilusc.Error, match="no gradient: they are for inference"):
-        y.float().sum().backward()
-    with torch.no_grad():
-        assert not layer(asked).requires_grad
-    with pytest.raises(tilusc.Error, match="no gradient: they are for inference"):
-        torch.func.grad(lambda x: layer(x).float().sum())(x)
-    gate, up, down = torch.randn(3, 2, 64, 64).half() / 8
-    experts = QuantizedExperts.from_float(gate, up, down, "u4", top=1, device="cpu" if device == "cpu" else None)
-    x, route = torch.randn(3, 64, device=device).half(), torch.ones(3, 1, device=device, requires_grad=True)
-    y = experts(x, torch.tensor([[0], [1], [0]], device=device), route)
-    with pytest.raises(tilusc.Error, match="no gradient"):
-        y.float().sum().backward()
-
-
-@pytest.mark.parametrize("device", DEVICES)
 def test_tangents_of_forward_mode(device):
     layer, _ = make_layer(device)
     x, t = torch.randn(2, 3, 256, dtype=torch.float16, device=device)
