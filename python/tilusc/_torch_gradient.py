@@ -50,6 +50,7 @@ def multiply_transposed(rows: Tensor, packed: Tensor, its: Plan, out: Tensor, ex
     for first, count in parts(n, k, rows.element_size()):
         weights = its._unpack(packed, name, first, count, expert)
         torch.mm(rows, weights, out=out if count == k else out[:, first:first + count])
+        del weights             # before the next part takes its place
 
 
 def multiply_plain(rows: Tensor, packed: Tensor, its: Plan, out: Tensor, expert: Optional[int] = None) -> None:
@@ -59,6 +60,7 @@ def multiply_plain(rows: Tensor, packed: Tensor, its: Plan, out: Tensor, expert:
         weights = its._unpack(packed, name, first, count, expert)
         part = rows.new_empty(rows.shape[0], n)
         torch.mm(rows[:, first:first + count], weights.t(), out=part)
+        del weights
         out.copy_(part) if first == 0 else out.add_(part)
 
 

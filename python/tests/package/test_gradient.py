@@ -366,13 +366,28 @@ def test_unpacking_checks_what_it_gets():
         torch.ops.tilusc.matmul_transposed(torch.zeros(3, 95).half(), layer.packed, layer.problem_text)
 
 
+def load(name):
+    """Loads a program of the checkout."""
+    path = Path(__file__).resolve().parents[3] / name
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_benchmark(capsys, monkeypatch):
+    """It finds gradients right, and others wrong."""
+    benchmark = load("bench/gradients.py")
+    small = ["--device=cpu", "--shapes=64x256", "--rows=3", "--weights=u4", "--count=1", "--experts=4x64x128"]
+    assert benchmark.main(small) == 0 and "all are right" in capsys.readouterr().out
+    monkeypatch.setattr(_torch_gradient, "multiply_transposed", lambda rows, packed, its, out, expert=None: out.fill_(1))
+    assert benchmark.main(small) == 1 and "WRONG" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("device", DEVICES)
 def test_example(device, tmp_path, capsys):
     """Adapters beside packed weights learn, and nothing else is trained."""
-    path = Path(__file__).resolve().parents[3] / "examples/finetune.py"
-    spec = importlib.util.spec_from_file_location("finetune", path)
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
+    example = load("examples/finetune.py")
     saved = tmp_path / "adapters.pt"
     assert example.main([f"--device={device}", "--steps=12", "--learned=40", f"--save={saved}"]) > 1.15
     assert "second text: loss" in capsys.readouterr().out
