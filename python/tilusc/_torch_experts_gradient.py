@@ -9,7 +9,7 @@ from typing import Any, Iterator, NamedTuple, Optional, Tuple
 import torch
 
 from ._torch_gradient import (Tensor, activate, define, is_linear, multiply_plain, multiply_transposed, plan_of,
-                              refuse_without_gradient, through_epilogue)
+                              refuse_without_gradient, save, saved, through_epilogue)
 from .errors import ArgumentError
 from .matmul import Problem
 
@@ -60,16 +60,16 @@ def _fake_plain(a: Tensor, packed: Tensor, problem: str, offsets: Tensor) -> Ten
 def _keep(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
     rows, packed, ctx.problem, offsets = inputs
     ctx.dtype = rows.dtype
-    ctx.save_for_backward(packed, offsets)
+    save(ctx, packed, offsets)
 
 
 def _transposed_gradient(ctx: Any, needs: Tuple[bool, ...], grad: Tensor) -> Tuple[Tensor, None, None, None]:
-    packed, offsets = ctx.saved_tensors
+    packed, offsets = saved(ctx)
     return (EXPERTS_PLAIN(grad, packed, ctx.problem, offsets).to(ctx.dtype), None, None, None)
 
 
 def _plain_gradient(ctx: Any, needs: Tuple[bool, ...], grad: Tensor) -> Tuple[Tensor, None, None, None]:
-    packed, offsets = ctx.saved_tensors
+    packed, offsets = saved(ctx)
     return (EXPERTS_TRANSPOSED(grad.to(ctx.dtype), packed, ctx.problem, offsets), None, None, None)
 
 
@@ -103,13 +103,13 @@ def keep_experts(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
     ctx.shape, ctx.of_a, ctx.of_residual = a.shape, a.dtype, None if residual is None else residual.shape
     ctx.of_bias = None if bias is None else bias.shape
     bent = not is_linear(problem)
-    ctx.save_for_backward(packed, a if bent or problem.combine else None, offsets, ids, route,
-                          bias if bent or problem.combine else None, residual if problem.multiply else None)
+    save(ctx, packed, a if bent or problem.combine else None, offsets, ids, route,
+         bias if bent or problem.combine else None, residual if problem.multiply else None)
 
 
 def experts_gradient(ctx: Any, needs: Tuple[bool, ...], grad: Tensor) -> Tuple[Optional[Tensor], ...]:
     """Returns gradients of a, packed, problem, offsets, ids, route, bias and residual."""
-    problem, (packed, a, offsets, ids, route, bias, residual) = Problem.parse(ctx.problem), ctx.saved_tensors
+    problem, (packed, a, offsets, ids, route, bias, residual) = Problem.parse(ctx.problem), saved(ctx)
     refuse_without_gradient(problem)
     needs_a, _, _, _, _, needs_route, needs_bias, needs_residual = needs
     m = ctx.shape[0] * (problem.top or 1 if problem.gather else 1) if ids is None else ids.shape[0]

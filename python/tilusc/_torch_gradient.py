@@ -66,6 +66,18 @@ def multiply_plain(rows: Tensor, packed: Tensor, its: Plan, out: Tensor, expert:
 
 # ---- autograd --------------------------------------------------------------------------
 
+def save(ctx: Any, packed: Tensor, *tensors: Optional[Tensor]) -> None:
+    """Saves packed weights and other tensors. An operator's own context has the weights already: hooks of saved tensors
+    (torch.autograd.graph.save_on_cpu) would move them with the activations."""
+    ctx.save_for_backward(*tensors, *(() if hasattr(ctx, "packed") else (packed,)))
+
+
+def saved(ctx: Any) -> Tuple[Any, ...]:
+    """Returns what `save` saved, packed weights first."""
+    tensors = ctx.saved_tensors
+    return (ctx.packed, *tensors) if hasattr(ctx, "packed") else (tensors[-1], *tensors[:-1])
+
+
 class Operator(NamedTuple):
     """An operator, what saves for its gradients, and the gradients of its arguments: None where none is needed."""
 
@@ -127,6 +139,7 @@ def differentiable(operator: Operator, run: Callable[..., Tensor]) -> Callable[.
         def forward(ctx: Any, keyset: Any, *given: Any) -> Tensor:
             with torch._C._AutoDispatchBelowAutograd():
                 output = op.redispatch(keyset & torch._C._after_autograd_keyset, *given)
+            ctx.packed = given[1]
             keep(ctx, given, output)
             ctx.set_materialize_grads(False)
             return output
@@ -195,12 +208,12 @@ def _fake_plain(a: Tensor, packed: Tensor, problem: str) -> Tensor:
 def _keep_transposed(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
     grad, packed, ctx.problem = inputs
     ctx.dtype = grad.dtype
-    ctx.save_for_backward(packed)
+    save(ctx, packed)
 
 
 def _transposed_gradient(ctx: Any, needs: Tuple[bool, ...], grad: Tensor) -> Tuple[Tensor, None, None]:
     activations = Problem.parse(ctx.problem).activations
-    packed, = ctx.saved_tensors
+    packed, = saved(ctx)
     a = grad.to(torch.bfloat16 if activations == "bf16" else torch.float16)
     return MATMUL_PLAIN(a, packed, ctx.problem).to(ctx.dtype), None, None
 
@@ -208,11 +221,11 @@ def _transposed_gradient(ctx: Any, needs: Tuple[bool, ...], grad: Tensor) -> Tup
 def _keep_plain(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
     a, packed, ctx.problem = inputs
     ctx.dtype = a.dtype
-    ctx.save_for_backward(packed)
+    save(ctx, packed)
 
 
 def _plain_gradient(ctx: Any, needs: Tuple[bool, ...], grad: Tensor) -> Tuple[Tensor, None, None]:
-    packed, = ctx.saved_tensors
+    packed, = saved(ctx)
     return MATMUL_TRANSPOSED(grad.to(ctx.dtype), packed, ctx.problem), None, None
 
 
@@ -280,13 +293,13 @@ def keep_product(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
     problem = Problem.parse(ctx.problem)
     bent = not is_linear(problem)
     ctx.of_a = a.dtype
-    ctx.save_for_backward(packed, a if bent or norm is not None else None, bias if bent else None,
-                          residual if problem.multiply else None, norm)
+    save(ctx, packed, a if bent or norm is not None else None, bias if bent else None,
+         residual if problem.multiply else None, norm)
 
 
 def product_gradient(ctx: Any, needs: Tuple[bool, ...], grad: Tensor) -> Tuple[Optional[Tensor], ...]:
     """Returns gradients of a, packed, problem, bias, residual and norm, which are None where none is needed."""
-    problem, (packed, a, bias, residual, norm) = Problem.parse(ctx.problem), ctx.saved_tensors
+    problem, (packed, a, bias, residual, norm) = Problem.parse(ctx.problem), saved(ctx)
     refuse_without_gradient(problem)
     needs_a, _, _, needs_bias, needs_residual, needs_norm = needs
     of_sums, of_residual, of_a, of_norm = grad, grad, None, None

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, Optional, Tuple, Union
+from typing import Any, Callable, Optional, Tuple, Union
 
 import torch
 from torch.compiler import is_compiling
@@ -28,6 +28,17 @@ def _cast(x: torch.Tensor, name: str) -> torch.Tensor:
     return x.to(result_type(name)) if x.is_floating_point() else x
 
 
+def _check_loaded(its: Callable[[], Plan], state_dict: Any, name: str) -> None:
+    """Raises where packed weights of a state are not of the plan; says which."""
+    packed = state_dict.get(name)
+    if packed is None or packed.is_meta:
+        return
+    try:
+        its().check(packed)
+    except ArgumentError as error:
+        raise ArgumentError(f"{name}: {error}", error.status) from None
+
+
 class QuantizedLinear(torch.nn.Module):
     """y = function(x W^T + bias) with W[n, k] of 1 to 8 bits, as torch.nn.Linear; + residual, the second argument, where
     the problem has one; of the RMS norm of x, whose weights are the third, where its prologue is one.
@@ -47,7 +58,8 @@ class QuantizedLinear(torch.nn.Module):
         self.in_features = problem.k if permutation is None else int(permutation.max()) + 1
         if problem.prologue != "none" and self.in_features != problem.k:
             raise ArgumentError(f"a norm is of all {problem.k} columns, but the permutation takes {self.in_features}")
-        self.out_features, self._activations = problem.columns, result_type(problem.activations)
+        self.out_features = problem.columns
+        self._activations, self._result = result_type(problem.activations), result_type(problem.result)
         self.register_buffer("packed", packed)
         self.register_buffer("bias", bias)
         self.register_buffer("permutation", permutation)
@@ -104,6 +116,11 @@ class QuantizedLinear(torch.nn.Module):
         layer = cls(problem, packed, bias, order, device)
         return layer.to(torch.device("cuda", device)) if isinstance(device, int) else layer
 
+    @property
+    def qweight(self) -> torch.Tensor:
+        """The packed weights, by the name at which PEFT looks for a layer's place."""
+        return self.packed
+
     def plan(self) -> Plan:
         """Returns the plan of the device that the weights are on."""
         if self.packed.is_cuda:
@@ -135,6 +152,8 @@ class QuantizedLinear(torch.nn.Module):
             packed, bias, permutation = held["packed"], held["bias"], held["permutation"]
         else:                           # a parameter was put in the place of one, or a parametrization
             packed, bias, permutation = self.packed, self.bias, self.permutation
+            if bias is not None and bias.dtype is not self._result:     # a parameter, which is trained in f32, say
+                bias = bias.to(self._result)
         if x.dtype is not self._activations or residual is not None or norm is not None:
             x, residual, norm = self._cast(x, residual, norm)
         if permutation is not None:
@@ -155,7 +174,7 @@ class QuantizedLinear(torch.nn.Module):
     def _cast(self, x: torch.Tensor, residual: Optional[torch.Tensor], norm: Optional[torch.Tensor]) -> Any:
         """Gives tensors the types of the product, under autocast, as torch does for its own layers."""
         problem = self.problem
-        if not torch.is_autocast_enabled(x.device.type):
+        if not isinstance(x, torch.Tensor) or not torch.is_autocast_enabled(x.device.type):
             return x, residual, norm
         return (_cast(x, problem.activations), None if residual is None else _cast(residual, problem.result),
                 None if norm is None else _cast(norm, problem.activations))
@@ -178,10 +197,16 @@ class QuantizedLinear(torch.nn.Module):
     def extra_repr(self) -> str:
         return self.problem_text
 
+    def _apply(self, function: Any, *rest: Any, **more: Any) -> "QuantizedLinear":
+        """Moves the layer. Its bias keeps the type of results, which `half`, `float` and `to(dtype)` change elsewhere."""
+        super()._apply(function, *rest, **more)
+        bias = self._buffers.get("bias")
+        if bias is not None and bias.dtype is not self._result:
+            self._buffers["bias"] = bias.to(self._result)
+        return self
+
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
-        packed = state_dict.get(prefix + "packed")
-        if packed is not None and not packed.is_meta:
-            self.plan().check(packed)
+        _check_loaded(self.plan, state_dict, prefix + "packed")
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
@@ -304,9 +329,7 @@ class QuantizedExperts(torch.nn.Module):
         if prefix + "gate" in state_dict:
             raise ArgumentError(_APART)
         for part, problem in self.problems.items():
-            packed = state_dict.get(prefix + part)
-            if packed is not None and not packed.is_meta:
-                plan(problem, self._device()).check(packed)
+            _check_loaded(functools.partial(plan, problem, self._device()), state_dict, prefix + part)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 
