@@ -72,7 +72,7 @@ int dry_kernels(const Settings *s)
             print_kernel(choice->prepare);
         print_kernel(choice->product);
         if (s->sizes[i] >= MATMUL_DENSE_M)
-            print_kernel(plan->dense.decode);
+            print_kernel(unpack_kernel(plan, plan->spec.product));
     }
     close_plan(plan, matmul);
     return plan ? EXIT_OK : EXIT_DIAGNOSTICS;

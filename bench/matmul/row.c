@@ -42,7 +42,7 @@ void row_configuration(const tilus_matmul_plan *plan, int64_t m, char text[CONFI
 {
     const Choice *choice = plan_choice(plan, m);
     if (dense_serves(plan, m))
-        snprintf(text, CONFIGURATION_MAX, "%s and cuBLAS", plan->dense.decode->name);
+        snprintf(text, CONFIGURATION_MAX, "%s and cuBLAS", unpack_kernel(plan, plan->spec.product)->name);
     else
         snprintf(text, CONFIGURATION_MAX, "%s per_sm=%d", choice->product->name,
                  choice->config.per_sm);

@@ -163,8 +163,8 @@ TILUS_API tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m);
  * NULL: out of memory. */
 TILUS_API char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m);
 
-/* Lists the artefacts that runs of 1 to `m` rows need, or for 0 those of tilus_matmul_pack_device, a
- * line each: NAME, a tab, program, a tab, parameters. Freed with tilus_free(); NULL: out of
+/* Lists the artefacts that runs of 1 to `m` rows need, or for 0 those of tilus_matmul_pack_device and
+ * tilus_matmul_unpack_device, a line each: NAME, a tab, program, a tab, parameters. Freed with tilus_free(); NULL: out of
  * memory. */
 TILUS_API char *tilus_matmul_kernels(const tilus_matmul_plan *plan, int64_t m);
 
@@ -206,6 +206,17 @@ TILUS_API tilus_status tilus_matmul_pack(const tilus_matmul_plan *plan,
 TILUS_API tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_stream stream,
                                                 const tilus_matmul_weights *weights,
                                                 uint64_t packed);
+
+/* Unpacks on the device: row n of B^T, or of it the k_count columns from k_first on, becomes row n of `to`, [n, k_count] of
+ * `type`, "f16", "bf16" or "f32": (code - zero) * scale, with scales of f8e4m3 times the factor, computed in f32 and rounded
+ * once. Rows are those of the weights that were packed, with gated all of gate above all of up. `packed` is one matrix; of
+ * experts, one expert's. k_first is a multiple of 128, and so is k_count, unless it reaches the end of k: parts of k bound
+ * the memory. `packed` is aligned to 256 bytes, `to` to 16; the caller owns both, and they live until the unpacking has
+ * ended. Enqueued on `stream`, which may be NULL as for tilus_matmul_run; loads the kernel at the first call, which cannot
+ * be while the stream is captured. Nobody looks at the weights' identity. Thread safe. TILUS_ERROR_ARGUMENT names what is
+ * wrong; products of 8 bits, whose weights lie in bit planes, are refused. */
+TILUS_API tilus_status tilus_matmul_unpack_device(tilus_matmul_plan *plan, tilus_stream stream, uint64_t packed,
+                                                  int64_t k_first, int64_t k_count, const char *type, uint64_t to);
 
 /* The last bytes of packed weights, their identity: version, problem, form. */
 enum { TILUS_MATMUL_IDENTITY = 256 };

@@ -562,6 +562,21 @@ static void add_combined(ParameterList *list, bool wanted, const MatmulSpec *s, 
     add_number(list, wanted, "EARLY", "early", s->early_routing);
 }
 
+static const DType unpacked_types[MATMUL_UNPACKS] = {DTYPE_f16, DTYPE_bf16, DTYPE_f32};
+
+MatmulProgram matmul_unpack_program(DType type)
+{
+    int i = 0;
+    while (i < MATMUL_UNPACKS && unpacked_types[i] != type)
+        i++;
+    return i < MATMUL_UNPACKS ? MATMUL_UNPACK_F16 + i : MATMUL_PROGRAMS;
+}
+
+static bool is_unpack(MatmulProgram program)
+{
+    return program >= MATMUL_UNPACK_F16 && program <= MATMUL_UNPACK_F32;
+}
+
 /* Lists the parameters that a program depends on. @prepare depends on the powers of two that
  * decoding leaves to A, and on whether zero points or an offset act on sums of it. All programs
  * get W and U, as the verifier checks the whole template. FRACTION is left out where it is 0,
@@ -571,6 +586,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
 {
     ParameterList l = {.count = 0};
     bool pack = program == MATMUL_PACK || program == MATMUL_PACK_ACROSS;
+    bool unpack = is_unpack(program);
     bool experts = program == MATMUL_PREPARE_EXPERTS || program == MATMUL_PRODUCT_EXPERTS ||
                    program == MATMUL_PRODUCT_COMBINED;
     bool normed = program == MATMUL_PREPARE_NORMED;
@@ -589,6 +605,7 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_type(&l, true, "T", "", s->product);
     add_type(&l, !prepare, "S", "", s->scales);
     add_type(&l, product, "C", "", s->result);
+    add_type(&l, unpack, "O", "", unpack ? unpacked_types[program - MATMUL_UNPACK_F16] : DTYPE_none);
     add_number(&l, !prepare, "OFFSET", NULL, offset ? s->offset : 0);
     add_number(&l, s->fraction && !prepare, "FRACTION", pack ? NULL : "q", s->fraction);
     add_number(&l, true, "GROUP", "g", s->group);
@@ -606,9 +623,9 @@ static ParameterList list_parameters(const MatmulSpec *s, const MatmulConfig *c,
     add_number(&l, prepare || product, "COLUMNS", "c", c->columns);
     add_number(&l, prepare || product, "TILES", "t", c->tiles);
     add_epilogue(&l, product, s, c);
-    add_number(&l, pack && s->gated, "GATED", "gated", 1);
+    add_number(&l, (pack || unpack) && s->gated, "GATED", "gated", 1);
     add_number(&l, !pack, "DIVISOR", "d",
-               matmul_divisor(s, program == MATMUL_DECODE ? 0 : s->a_stride));
+               matmul_divisor(s, unpack ? 0 : s->a_stride));
     add_normed(&l, normed, s);
     add_number(&l, experts && prepare, "PREARRANGED_A", NULL, 1);
     add_number(&l, experts, "EXPERTS", "experts", matmul_experts_room(s));
@@ -784,7 +801,8 @@ const char *matmul_program_name(MatmulProgram program)
         [MATMUL_PACK] = "pack",       [MATMUL_PACK_ACROSS] = "pack",
         [MATMUL_PREPARE] = "prepare", [MATMUL_PRODUCT] = "matmul",
         [MATMUL_ARRANGE] = "arrange", [MATMUL_WGMMA] = "matmul_wgmma",
-        [MATMUL_DECODE] = "decode",   [MATMUL_COMBINE] = "combine",
+        [MATMUL_UNPACK_F16] = "unpack", [MATMUL_UNPACK_BF16] = "unpack",
+        [MATMUL_UNPACK_F32] = "unpack", [MATMUL_COMBINE] = "combine",
         [MATMUL_NORM] = "norm_rows",  [MATMUL_PREPARE_NORMED] = "prepare_normed",
         [MATMUL_ARRANGE_NORMED] = "arrange_normed",
         [MATMUL_PREPARE_EXPERTS] = "prepare_experts",

@@ -9,6 +9,7 @@
 
 enum {
     MATMUL_PACKED_K = 128,      /* of k, in a packed block of weights */
+    MATMUL_UNPACKS = 3,         /* types that packed blocks are unpacked to */
     MATMUL_FEW_ROWS = 32,       /* of experts, up to which blocks find them: FEW */
     MATMUL_SORT_ROWS = 512,     /* that a block sorts by expert, or ... */
     MATMUL_SORT_ROWS_FEW = 64,  /* ... where there are no more, a smaller one */
@@ -31,7 +32,9 @@ typedef enum MatmulProgram {
     MATMUL_PRODUCT,             /* @matmul */
     MATMUL_ARRANGE,             /* A to rows as @matmul_wgmma reads them, where they are not yet */
     MATMUL_WGMMA,               /* @matmul_wgmma, by products of warpgroups */
-    MATMUL_DECODE,              /* packed blocks to a plain f16 or bf16 matrix, for large m */
+    MATMUL_UNPACK_F16,          /* packed blocks to a plain matrix of f16 ... */
+    MATMUL_UNPACK_BF16,         /* ... of bf16 ... */
+    MATMUL_UNPACK_F32,          /* ... and of f32 */
     MATMUL_PREPARE_EXPERTS,     /* @prepare for rows of several experts ... */
     MATMUL_PRODUCT_EXPERTS,     /* ... and @matmul */
     MATMUL_PRODUCT_COMBINED,    /* the product of few tokens, whose rows are combined in it */
@@ -170,6 +173,9 @@ void matmul_parameters(const MatmulSpec *spec, const MatmulConfig *config,
 
 /* Returns the program's name in the template; both kinds of packing are "pack". */
 const char *matmul_program_name(MatmulProgram program);
+
+/* Returns the program that unpacks to a type, f16, bf16 or f32; MATMUL_PROGRAMS: there is none. */
+MatmulProgram matmul_unpack_program(DType type);
 
 /* Writes the artefact's name, without a folder or an ending: "matmul-u4-f16-..", from the
  * parameters alone. */

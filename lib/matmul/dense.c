@@ -1,4 +1,4 @@
-/* Products of many rows: the weights are decoded to a plain matrix in the workspace, and
+/* Products of many rows: the weights are unpacked to a plain matrix in the workspace, and
  * cuBLAS, where there is one, multiplies. It is loaded when the first plan asks for it, and
  * needs nothing when this library is built.
  *
@@ -36,7 +36,7 @@ void dense_close(DenseApi *api)
 
 /* ---- plans -------------------------------------------------------------- */
 
-/* Returns true when cuBLAS can compute the problem: A as it is, weights that can be decoded,
+/* Returns true when cuBLAS can compute the problem: A as it is, weights that can be unpacked,
  * and a plain product. */
 static bool is_plain(const MatmulSpec *s)
 {
@@ -71,8 +71,8 @@ bool dense_serves(const tilus_matmul_plan *plan, int64_t m)
     return plan->dense.api && dense_may_serve(plan, m);
 }
 
-/* Counts bytes of the decoded weights. */
-static size_t decoded_bytes(const tilus_matmul_plan *plan)
+/* Counts bytes of the unpacked weights. */
+static size_t unpacked_bytes(const tilus_matmul_plan *plan)
 {
     size_t bytes = 2 * (size_t)plan->spec.n * (size_t)plan->spec.k;
     return round_up_size(bytes, MATMUL_ALIGN);
@@ -80,7 +80,7 @@ static size_t decoded_bytes(const tilus_matmul_plan *plan)
 
 size_t dense_workspace(const tilus_matmul_plan *plan)
 {
-    return TILUS_MATMUL_SEMAPHORES + decoded_bytes(plan) + CUBLAS_WORKSPACE;
+    return TILUS_MATMUL_SEMAPHORES + unpacked_bytes(plan) + CUBLAS_WORKSPACE;
 }
 
 /* ---- handles ------------------------------------------------------------ */
@@ -108,7 +108,7 @@ tilus_status dense_prepare(tilus_matmul_plan *plan)
 {
     tilus_rt *rt = plan->matmul->library.rt;
     bool entered;
-    tilus_status status = kernel_prepare(plan->dense.decode, plan->ordinal);
+    tilus_status status = kernel_prepare(unpack_kernel(plan, plan->spec.product), plan->ordinal);
     if (status == TILUS_OK)
         status = tilus_rt_enter(rt, plan->ordinal, &entered);
     if (status != TILUS_OK)
@@ -153,15 +153,15 @@ static tilus_status multiply(const tilus_matmul_plan *plan, void *handle, tilus_
     int m = (int)call->m, n = (int)s->n, k = (int)s->k;
     int stride = call->a_stride ? (int)call->a_stride : k;
     int type = data_type(s->product);
-    uint64_t decoded = call->workspace + TILUS_MATMUL_SEMAPHORES;
-    void *workspace = pointer(decoded + decoded_bytes(plan));
+    uint64_t unpacked = call->workspace + TILUS_MATMUL_SEMAPHORES;
+    void *workspace = pointer(unpacked + unpacked_bytes(plan));
     tilus_status status = check(api->set_stream(handle, stream), "cublasSetStream");
     if (status == TILUS_OK)
         status = check(api->set_workspace(handle, workspace, CUBLAS_WORKSPACE),
                        "cublasSetWorkspace");
     if (status == TILUS_OK)
         status = check(api->multiply(handle, CUBLAS_OP_T, CUBLAS_OP_N, n, m, k, &one,
-                                     pointer(decoded), type, k, pointer(call->a), type,
+                                     pointer(unpacked), type, k, pointer(call->a), type,
                                      stride, &zero, pointer(call->c), data_type(s->result), n,
                                      CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT), "cublasGemmEx");
     return status;
@@ -191,7 +191,8 @@ tilus_status dense_run(tilus_matmul_plan *plan, tilus_stream stream,
         return library_fail(TILUS_ERROR_STATE, "call tilus_matmul_prepare for %lld rows first: "
                             "from %d on cuBLAS multiplies, which allocates when it is made "
                             "ready", (long long)call->m, MATMUL_DENSE_M);
-    const KernelLaunch decode = dense_launch(plan, call);
-    tilus_status status = launches_run(plan, &decode, 1, stream, KERNEL_FIRST_EARLY);
+    const KernelLaunch unpack = unpack_launch(plan, plan->spec.product, call->weights, 0, plan->packed.slices,
+                                              plan->spec.k, call->workspace + TILUS_MATMUL_SEMAPHORES);
+    tilus_status status = launches_run(plan, &unpack, 1, stream, KERNEL_FIRST_EARLY);
     return status == TILUS_OK ? multiply_alone(plan, handle, stream, call) : status;
 }

@@ -7,7 +7,8 @@
  *     plan_cache.c    keeps the latest plans
  *     packed.c    where things lie in packed weights; parts of them
  *     identity.c  the last bytes of packed weights, which say what they are
- *     pack.c      packs on the host, pack_device.c on the device
+ *     pack.c      packs on the host
+ *     unpack.c    unpacks on the device
  *     run.c       the launches of a product, from a plan and a call
  *     experts.c   the choice for products of several experts
  *     sort.c      sorts rows by the experts that they chose
@@ -27,7 +28,7 @@ enum {
     MATMUL_SORTS = MATMUL_SORT_MANY - MATMUL_SORT_FEW + 1,      /* programs that sort rows by expert */
     MATMUL_SORT_LAUNCHES = 2,
     MATMUL_LOOSER = 2,          /* kernels for other strides of A than the plan's */
-    MATMUL_DENSE_M = 257,       /* rows from which decoded weights and cuBLAS are faster than mma */
+    MATMUL_DENSE_M = 257,       /* rows from which unpacked weights and cuBLAS are faster than mma */
 };
 
 /* ---- kernels ------------------------------------------------------------ */
@@ -110,11 +111,10 @@ typedef struct Packed {
     unsigned char bytes[TILUS_MATMUL_IDENTITY];     /* the last ones of `size` */
 } Packed;
 
-/* Decoded weights for cuBLAS. */
+/* Unpacked weights for cuBLAS. */
 typedef struct Dense {
     bool possible;              /* of the problem: cuBLAS can compute it */
     const DenseApi *api;        /* NULL: this plan does without */
-    Kernel *decode;
     pthread_mutex_t lock;       /* of the handle's stream and workspace */
     _Atomic(void *) handle;     /* a cublasHandle_t; NULL until prepared */
 } Dense;
@@ -130,6 +130,7 @@ struct tilus_matmul_plan {
     Choice narrow[MATMUL_BUCKETS];      /* for up to 3/4 of a bucket, by wgmma; us 0: as others */
     size_t largest[MATMUL_BUCKETS];     /* workspace of a bucket's or fewer rows, in bytes */
     Kernel *pack[2];            /* from [k, n], from [n, k] */
+    Kernel *unpack[MATMUL_UNPACKS];     /* to f16, bf16 and f32; NULL of products of 8 bits */
     Kernel *sort[MATMUL_SORTS]; /* from MATMUL_SORT_FEW on; NULL without experts */
     Dense dense;
 };
@@ -247,6 +248,10 @@ Choice call_choice(const tilus_matmul_plan *plan, const tilus_matmul_call *call)
 size_t product_launches(const tilus_matmul_plan *plan, const tilus_matmul_call *call,
                         const Product *p, int64_t first, KernelLaunch launches[MATMUL_LAUNCHES]);
 
+/* Sets packed weights, and the tables of scales and zero points: without these, the packed blocks,
+ * and the factor in the place of zero points. */
+void set_weights(KernelLaunch *l, const tilus_matmul_plan *plan, uint64_t weights);
+
 /* Makes the launch of @pack; the weights are on the device. */
 KernelLaunch pack_launch(const tilus_matmul_plan *plan, const tilus_matmul_weights *weights,
                          uint64_t packed);
@@ -266,7 +271,7 @@ tilus_status launches_run(const tilus_matmul_plan *plan, const KernelLaunch *lau
  * does. */
 tilus_status dense_plan(tilus_matmul_plan *plan);
 
-/* Returns true when a device with cuBLAS decodes weights for `m` rows of the plan. */
+/* Returns true when a device with cuBLAS unpacks weights for `m` rows of the plan. */
 bool dense_may_serve(const tilus_matmul_plan *plan, int64_t m);
 void dense_free(tilus_matmul_plan *plan);
 void dense_close(DenseApi *api);
@@ -280,7 +285,17 @@ tilus_status dense_prepare(tilus_matmul_plan *plan);
 tilus_status dense_run(tilus_matmul_plan *plan, tilus_stream stream,
                        const tilus_matmul_call *call);
 
-/* Makes the launch that decodes the weights into the workspace. */
-KernelLaunch dense_launch(const tilus_matmul_plan *plan, const tilus_matmul_call *call);
+/* ---- unpacking ---------------------------------------------------------- */
+
+/* Finds the kernels that unpack, but of products of 8 bits, whose weights lie in bit planes. False: out of
+ * memory. */
+bool unpack_find(tilus_matmul_plan *plan);
+
+/* Returns the kernel that unpacks to a type; NULL: there is none. */
+Kernel *unpack_kernel(const tilus_matmul_plan *plan, DType type);
+
+/* Makes the launch that unpacks `slices` slices of k from `first` on to a matrix of `columns` columns. */
+KernelLaunch unpack_launch(const tilus_matmul_plan *plan, DType type, uint64_t weights, int64_t first,
+                           int64_t slices, int64_t columns, uint64_t to);
 
 #endif

@@ -204,8 +204,7 @@ static tilus_status find_kernels(tilus_matmul_plan *plan)
             return library_fail_memory();
     plan->pack[false] = find(plan, &plan->choices->config, MATMUL_PACK_ACROSS);
     plan->pack[true] = find(plan, &plan->choices->config, MATMUL_PACK);
-    plan->dense.decode = find(plan, &plan->choices->config, MATMUL_DECODE);
-    bool ok = plan->pack[0] && plan->pack[1] && plan->dense.decode && sort_find(plan);
+    bool ok = plan->pack[0] && plan->pack[1] && unpack_find(plan) && sort_find(plan);
     return ok ? TILUS_OK : library_fail_memory();
 }
 
@@ -435,7 +434,7 @@ char *tilus_matmul_describe(const tilus_matmul_plan *plan, int64_t m)
         fprintf(out, "m = %" PRId64 ": not 1 to %d\n", m, MATMUL_M_MAX);
     else if (dense_serves(plan, m))
         fprintf(out, "m = %" PRId64 ": from %d rows on by cuBLAS, after %s\n", m,
-                MATMUL_DENSE_M, plan->dense.decode->name);
+                MATMUL_DENSE_M, unpack_kernel(plan, plan->spec.product)->name);
     else
         describe_product(out, plan, m);
     if (m >= 1 && m <= MATMUL_M_MAX)
@@ -486,6 +485,9 @@ static KernelList list_kernels(const tilus_matmul_plan *plan, int64_t m)
     if (m < 1) {
         add_kernel(&list, plan->pack[true]);
         add_kernel(&list, plan->pack[false]);
+        for (int i = 0; i < MATMUL_UNPACKS; i++)
+            if (plan->unpack[i])
+                add_kernel(&list, plan->unpack[i]);
         return list;
     }
     bool dense = false;
@@ -499,7 +501,7 @@ static KernelList list_kernels(const tilus_matmul_plan *plan, int64_t m)
         add_sort(&list, plan, bucket);
     }
     if (dense)
-        add_kernel(&list, plan->dense.decode);
+        add_kernel(&list, unpack_kernel(plan, plan->spec.product));
     return list;
 }
 

@@ -46,7 +46,7 @@ static void copy_plan(tilus_matmul_plan *to, const tilus_matmul_plan *from)
     memcpy(to->sort, from->sort, sizeof to->sort);
     to->dense.possible = from->dense.possible;
     to->dense.api = from->dense.api;
-    to->dense.decode = from->dense.decode;
+    memcpy(to->unpack, from->unpack, sizeof to->unpack);
 }
 
 /* Returns the link to the plan of that key, or to the end, with the library's lock held. */

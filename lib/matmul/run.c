@@ -250,9 +250,7 @@ static tilus_status check_call(const tilus_matmul_plan *plan, const tilus_matmul
 
 /* ---- launches ----------------------------------------------------------- */
 
-/* Sets packed weights, and the tables of scales and zero points: without these, the packed blocks,
- * and the factor in the place of zero points. */
-static void set_weights(KernelLaunch *l, const tilus_matmul_plan *plan, uint64_t weights)
+void set_weights(KernelLaunch *l, const tilus_matmul_plan *plan, uint64_t weights)
 {
     const Packed *p = &plan->packed;
     l->args[MATMUL_ARGUMENT_weights].pointer = weights;
@@ -418,14 +416,6 @@ static KernelLaunch combine_launch(const tilus_matmul_plan *plan, const Product 
     l.args[MATMUL_ARGUMENT_tokens].integer = call->m / plan->spec.top;
     l.args[MATMUL_ARGUMENT_n].integer = plan->spec.n;
     l.args[MATMUL_ARGUMENT_top].integer = plan->spec.top;
-    return l;
-}
-
-KernelLaunch dense_launch(const tilus_matmul_plan *plan, const tilus_matmul_call *call)
-{
-    KernelLaunch l = {.kernel = plan->dense.decode};
-    set_weights(&l, plan, call->weights);
-    l.args[MATMUL_ARGUMENT_to].pointer = call->workspace + TILUS_MATMUL_SEMAPHORES;
     return l;
 }
 

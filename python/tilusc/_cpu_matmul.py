@@ -57,6 +57,20 @@ def prepare(plan: "Plan", m: int) -> None:
     _answer(plan, "prepare", m)
 
 
+def unpack(plan: "Plan", packed: Any, type_: str, first: int, count: int, expert: Optional[int] = None) -> Any:
+    """Unpacks `count` of k from `first` on to a matrix [n, count]."""
+    if plan.device != "cpu":
+        raise ArgumentError(f"the plan is for {plan.device}, which is only described: it packs, and cannot unpack")
+    matrices = plan.problem.experts or 1
+    whole = packed if expert is None else packed.reshape(matrices, plan.packed_size)[expert]
+    sent = _bytes("packed", whole, "u8", plan.packed_size)
+    out = _empty(packed, (plan.problem.n, count), type_)
+    array = _described("out", out, type_, tuple(out.shape))
+    answer = _answer(plan, "unpack", 1, packed=sent, k_first=first, k_count=count, type=type_, result_size=array.size)
+    ctypes.memmove(array.address, answer["result"], array.size)
+    return out
+
+
 def _answer(plan: "Plan", what: str, m: int, **sent: Any) -> Dict[str, Any]:
     from .matmul import _CPU_MODEL
     answer = worker.ask(what, device=_CPU_MODEL, tunings=tunings(), problem=plan.problem.fields(), m=m, **sent)

@@ -893,6 +893,7 @@ MATMUL = {
     "tilus_matmul_run": (c_int, [c_void_p, c_void_p, c_void_p]),
     "tilus_matmul_shard": (c_int, [c_void_p, c_void_p, c_void_p, c_int64, c_int64, c_void_p]),
     "tilus_matmul_sort_rows": (c_int, [c_void_p, c_void_p, c_void_p]),
+    "tilus_matmul_unpack_device": (c_int, [c_void_p, c_void_p, c_uint64, c_int64, c_int64, c_char_p, c_uint64]),
     "tilus_matmul_packed_identity": (c_uint64, [c_void_p]),
     "tilus_matmul_close": (None, [c_void_p]),
     "tilus_matmul_plan_free": (None, [c_void_p]),

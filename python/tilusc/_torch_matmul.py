@@ -20,7 +20,6 @@ from .matmul import MOST_ROWS
 if TYPE_CHECKING:
     from .matmul import Plan
 
-NO_GRADIENT = "products with packed weights have no gradient: they are for inference"
 NO_TANGENT = ("products with packed weights have tangents, in forward mode, in a QuantizedLinear alone, without function, gate,"
               " norm and multiply")
 _TORCH = {name: dtype for dtype, name in torch_types().items() if dtype is not torch.bool}
@@ -143,6 +142,14 @@ class Runner:
         status = self.run(self.handle, stream, calls.address)
         if status:
             check(status)
+        return out
+
+    def unpack(self, packed: torch.Tensor, type_: str, first: int, count: int, expert: Optional[int]) -> torch.Tensor:
+        """Unpacks `count` of k from `first` on to a matrix [n, count], enqueued on the current stream."""
+        address = self._check_weights(packed) + (expert or 0) * self.plan.packed_size
+        out = torch.empty((self.problem.n, count), dtype=_TORCH[type_], device=self.place)
+        check(self.plan._native.tilus_matmul_unpack_device(self.handle, _stream_of(self.device), address, first, count,
+                                                           type_.encode(), out.data_ptr()))
         return out
 
     def _reshaped(self, a: torch.Tensor, packed: torch.Tensor, bias: Any, residual: Any, out: Any,

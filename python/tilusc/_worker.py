@@ -164,19 +164,30 @@ class Products:
         if address:
             check(rt().tilus_rt_release(self.rt, 0, address))
 
+    def download(self, address: int, size: int) -> bytes:
+        made = ctypes.create_string_buffer(size)
+        check(rt().tilus_rt_download(self.rt, 0, made, address, size))
+        return made.raw
+
     @contextlib.contextmanager
-    def prepared(self, request: Dict[str, Any]) -> Iterator[ctypes.c_void_p]:
-        """Makes the plan of a request, whose kernels are compiled."""
+    def planned(self, request: Dict[str, Any]) -> Iterator[ctypes.c_void_p]:
+        """Makes the plan of a request."""
         fields = {name: value.encode() if isinstance(value, str) else value
                   for name, value in request["problem"].items()}
         plan = ctypes.c_void_p()
         problem = sized(c.tilus_matmul_problem, **fields)
         check(matmul().tilus_matmul_plan_create(self.library, ctypes.byref(problem), 0, ctypes.byref(plan)))
         try:
-            check(matmul().tilus_matmul_prepare(plan, request["m"]))
             yield plan
         finally:
             matmul().tilus_matmul_plan_free(plan)
+
+    @contextlib.contextmanager
+    def prepared(self, request: Dict[str, Any]) -> Iterator[ctypes.c_void_p]:
+        """Makes the plan of a request, whose kernels are compiled."""
+        with self.planned(request) as plan:
+            check(matmul().tilus_matmul_prepare(plan, request["m"]))
+            yield plan
 
     def multiply(self, request: Dict[str, Any]) -> bytes:
         with self.prepared(request) as plan:
@@ -192,12 +203,22 @@ class Products:
         try:
             call = sized(c.tilus_matmul_call, m=request["m"], workspace_size=size, **taken)
             check(matmul().tilus_matmul_run(plan, None, ctypes.byref(call)))
-            made = ctypes.create_string_buffer(len(result))
-            check(rt().tilus_rt_download(self.rt, 0, made, out, len(result)))
-            return made.raw
+            return self.download(out, len(result))
         finally:
             for address in taken.values():
                 self.release(address)
+
+
+    def unpack(self, request: Dict[str, Any]) -> bytes:
+        with self.planned(request) as plan:
+            packed, to = self.upload(request["packed"]), self.upload(bytes(request["result_size"]))
+            try:
+                check(matmul().tilus_matmul_unpack_device(plan, None, packed, request["k_first"], request["k_count"],
+                                                          request["type"].encode(), to))
+                return self.download(to, request["result_size"])
+            finally:
+                self.release(packed)
+                self.release(to)
 
 
 _products: Dict[Tuple[str, Optional[bytes]], Products] = {}
@@ -212,6 +233,10 @@ def _products_of(request: Dict[str, Any]) -> Products:
 
 def multiply(request: Dict[str, Any]) -> Dict[str, Any]:
     return {"result": _products_of(request).multiply(request), "warnings": _taken_warnings()}
+
+
+def unpack(request: Dict[str, Any]) -> Dict[str, Any]:
+    return {"result": _products_of(request).unpack(request), "warnings": _taken_warnings()}
 
 
 def prepare(request: Dict[str, Any]) -> Dict[str, Any]:
@@ -242,8 +267,8 @@ def target_for(request: Dict[str, Any]) -> Dict[str, Any]:
 
 
 _ANSWERS: Dict[str, Callable[[Dict[str, Any]], Dict[str, Any]]] = {
-    "signature": signature, "run": run, "multiply": multiply, "prepare": prepare, "describe": describe,
-    "target_for": target_for}
+    "signature": signature, "run": run, "multiply": multiply, "unpack": unpack, "prepare": prepare,
+    "describe": describe, "target_for": target_for}
 
 
 def answer(data: bytes) -> Dict[str, Any]:

@@ -195,6 +195,13 @@ def bias_shape(problem: Problem, bias: Any) -> Tuple[int, ...]:
     return (problem.experts * problem.n,) if flat else (problem.experts, problem.n)
 
 
+def _bytes_of(packed: Any) -> Any:
+    """Returns packed weights in host memory as an array of bytes."""
+    import numpy as np
+    from ._cpu_matmul import gathered
+    return np.frombuffer(packed, np.uint8) if isinstance(packed, (bytes, bytearray)) else gathered(packed)
+
+
 def _rows(m: Any) -> int:
     if integer("m", m) < 0:
         raise ArgumentError(f"m = {m}, not a number of rows")
@@ -366,8 +373,7 @@ class Plan:
             size = packed.numel() // count
             tails = packed[:size * count].view(count, size)[:, -c.TILUS_MATMUL_IDENTITY:].cpu().numpy()
         else:
-            from ._cpu_matmul import gathered
-            packed = np.frombuffer(packed, np.uint8) if isinstance(packed, (bytes, bytearray)) else gathered(packed)
+            packed = _bytes_of(packed)
             array = described("packed", packed)
             if array.device is not None or not array.contiguous:
                 raise ArgumentError("packed is neither a tensor nor contiguous in host memory")
@@ -378,6 +384,42 @@ class Plan:
         for tail in tails:
             one[size - len(tail):] = tail
             check(self._native.tilus_matmul_packed_check(self.handle, one.ctypes.data, size))
+
+    def unpack(self, packed: Any, type: str = "", *, k_first: int = 0, k_count: Optional[int] = None) -> Any:
+        """Unpacks weights to a matrix [n, k] of `type`, f16, bf16 or f32, by default that of `activations`: (code - zero) *
+        scale, as they were packed, rounded once. Of experts, [experts, n, k]. `k_first` and `k_count` are of a part of k, at
+        multiples of 128. Tensors on the plan's GPU give a tensor there, enqueued on torch's current stream; on the plan "cpu"
+        host memory gives an array of its kind."""
+        problem = self.problem
+        if not isinstance(type, str) or (type or "f16") not in ("f16", "bf16", "f32"):
+            raise ArgumentError(f"type is {type!r}, not f16, bf16 or f32")
+        first = integer("k_first", k_first)
+        count = problem.k - first if k_count is None else integer("k_count", k_count)
+        if first < 0 or first % 128 or count < 1 or count > problem.k - first or \
+                count % 128 and first + count != problem.k:
+            raise ArgumentError(f"k_first is {first} and k_count {count}: not a part of {problem.k} at multiples of 128")
+        if isinstance(self.device, int):
+            self._check_arrays(packed=packed)
+        else:
+            self.check(packed)
+            packed = packed if is_tensor(packed) else _bytes_of(packed)
+        name = type or ("bf16" if problem.activations == "bf16" else "f16")
+        if not problem.experts:
+            return self._unpack(packed, name, first, count, None)
+        matrices = [self._unpack(packed, name, first, count, expert) for expert in range(problem.experts)]
+        if is_tensor(packed):
+            import torch
+            return torch.stack(matrices)
+        import numpy as np
+        return np.stack(matrices)
+
+    @functools.cached_property
+    def _unpack(self) -> Callable[..., Any]:
+        """The function of packed, type, k_first, k_count and expert that unpacks a matrix on the device."""
+        if isinstance(self.device, int):
+            return self._runner.unpack
+        from ._cpu_matmul import unpack
+        return functools.partial(unpack, self)
 
     # ---- products ----
 
@@ -417,11 +459,17 @@ class Plan:
                 raise ArgumentError(f"{name} is {type(value).__name__}, not a torch tensor on cuda:{self.device}")
 
     @functools.cached_property
+    def _runner(self) -> Any:
+        """Handles and buffers on the plan's GPU."""
+        from ._torch_experts import ExpertsRunner
+        from ._torch_matmul import Runner
+        return ExpertsRunner(self) if self.problem.experts else Runner(self)
+
+    @functools.cached_property
     def _multiply(self) -> Callable[..., Any]:
         """The function of a, packed, bias, residual, out, a_scales and norm that multiplies on the device."""
         if isinstance(self.device, int):
-            from ._torch_matmul import Runner
-            return Runner(self).function()
+            return self._runner.function()
         from ._cpu_matmul import multiply
         return functools.partial(multiply, self)
 
@@ -429,8 +477,7 @@ class Plan:
     def _multiply_experts(self) -> Callable[..., Any]:
         """The function of a, packed, offsets, ids, route, bias, residual and out."""
         if isinstance(self.device, int):
-            from ._torch_experts import ExpertsRunner
-            return ExpertsRunner(self).multiply
+            return self._runner.multiply
         from ._cpu_matmul import multiply_experts
         return functools.partial(multiply_experts, self)
 

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, Callable, Optional, Tuple, Union
 
 import torch
@@ -9,8 +10,9 @@ from torch.compiler import is_compiling
 
 from . import torch_ops
 from ._torch_experts import sort_by_torch
-from ._torch_matmul import NO_GRADIENT, NO_TANGENT, in_forward_mode
-from .errors import ArgumentError, Error
+from ._torch_gradient import Transformed, in_transform, type_name
+from ._torch_matmul import in_forward_mode, result_type
+from .errors import ArgumentError
 from .matmul import Plan, Problem, default_device, plan, quantize
 
 #: of the problem of the gate and up of a mixture's experts, whose n / 2 rows of gate lie above those of up
@@ -22,35 +24,19 @@ def _usual_zeros(weights: str) -> str:
     return "integer" if isinstance(weights, str) and weights[:1] == "u" else "none"
 
 
-class _WithoutGradient(torch.autograd.Function):
-    """Calls `function` of what is given, and `derivative` of its tangents in forward mode; says in the backward pass, and
-    where there is no derivative, that there is no gradient."""
-
-    generate_vmap_rule = True       # as torch.func.jacfwd asks for
-
-    @staticmethod
-    def forward(function: Callable[..., torch.Tensor], derivative: Optional[Callable[..., torch.Tensor]],
-                *given: Optional[torch.Tensor]) -> torch.Tensor:
-        return function(*given)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:      # which torch.func.grad asks for
-        ctx.derivative = inputs[1]
-
-    @staticmethod
-    def backward(ctx: Any, *grads: torch.Tensor) -> Any:
-        raise Error(NO_GRADIENT)
-
-    @staticmethod
-    def jvp(ctx: Any, function: None, derivative: None, *tangents: Optional[torch.Tensor]) -> torch.Tensor:
-        if ctx.derivative is None:
-            raise Error(NO_TANGENT)
-        return ctx.derivative(*tangents)
+def _cast(x: torch.Tensor, name: str) -> torch.Tensor:
+    return x.to(result_type(name)) if x.is_floating_point() else x
 
 
-def _without_gradient(function: Callable[..., torch.Tensor], derivative: Optional[Callable[..., torch.Tensor]],
-                      *given: Optional[torch.Tensor]) -> torch.Tensor:
-    return _WithoutGradient.apply(function, derivative, *given)
+def _check_loaded(its: Callable[[], Plan], state_dict: Any, name: str) -> None:
+    """Raises where packed weights of a state are not of the plan; says which."""
+    packed = state_dict.get(name)
+    if packed is None or packed.is_meta:
+        return
+    try:
+        its().check(packed)
+    except ArgumentError as error:
+        raise ArgumentError(f"{name}: {error}", error.status) from None
 
 
 class QuantizedLinear(torch.nn.Module):
@@ -60,8 +46,8 @@ class QuantizedLinear(torch.nn.Module):
     Made by `from_float` or `from_weight`. Its state is `packed`, in the form of the plan that packed it, `bias` and
     `permutation`; a state that was packed in another form is refused when it is loaded. It runs on GPUs of the kind
     that it was packed for, in torch.compile and in CUDA graphs (call `prepare` before), and in host memory on the CPU
-    engine, slowly. There is no gradient: a backward pass through it raises; forward mode (torch.func.jvp) has tangents where
-    the result is linear in x, and raises elsewhere."""
+    engine, slowly. Its arguments and its bias have gradients, packed weights do not; forward mode (torch.func.jvp) has
+    tangents where the result is linear in x, and raises elsewhere."""
 
     def __init__(self, problem: Problem, packed: torch.Tensor, bias: Optional[torch.Tensor] = None,
                  permutation: Optional[torch.Tensor] = None, packed_for: Union[int, str] = "cpu") -> None:
@@ -73,6 +59,7 @@ class QuantizedLinear(torch.nn.Module):
         if problem.prologue != "none" and self.in_features != problem.k:
             raise ArgumentError(f"a norm is of all {problem.k} columns, but the permutation takes {self.in_features}")
         self.out_features = problem.columns
+        self._activations, self._result = result_type(problem.activations), result_type(problem.result)
         self.register_buffer("packed", packed)
         self.register_buffer("bias", bias)
         self.register_buffer("permutation", permutation)
@@ -125,16 +112,28 @@ class QuantizedLinear(torch.nn.Module):
     def _make(cls, problem: Problem, quantized: Any, bias: Any, order: Any, device: Any) -> "QuantizedLinear":
         device = default_device() if device is None else device
         packed = torch.from_numpy(plan(problem, device).pack(*quantized))
-        from ._torch_matmul import result_type
         bias = None if bias is None else bias.detach().to(result_type(problem.result))
         layer = cls(problem, packed, bias, order, device)
         return layer.to(torch.device("cuda", device)) if isinstance(device, int) else layer
+
+    @property
+    def qweight(self) -> torch.Tensor:
+        """The packed weights, by the name at which PEFT looks for a layer's place."""
+        return self.packed
 
     def plan(self) -> Plan:
         """Returns the plan of the device that the weights are on."""
         if self.packed.is_cuda:
             return plan(self.problem, self.packed.get_device())
         return plan(self.problem, self.packed_for if isinstance(self.packed_for, str) else "cpu")
+
+    def dequantize(self, dtype: Optional[torch.dtype] = None) -> torch.Tensor:
+        """Returns the weight [n, in_features] that the layer multiplies by, in the order of a Linear's, of float16, bfloat16
+        or float32, by default the type of activations."""
+        weight = self.plan().unpack(self.packed, "" if dtype is None else type_name(dtype))
+        if self.permutation is None:
+            return weight
+        return weight.new_zeros(weight.shape[0], self.in_features).index_add_(1, self.permutation, weight)
 
     def check(self) -> None:
         """Raises where the packed weights are not of the layer's plan."""
@@ -148,18 +147,21 @@ class QuantizedLinear(torch.nn.Module):
 
     def forward(self, x: torch.Tensor, residual: Optional[torch.Tensor] = None,
                 norm: Optional[torch.Tensor] = None) -> torch.Tensor:
-        if (x.requires_grad or residual is not None and residual.requires_grad or
-                norm is not None and norm.requires_grad) and torch.is_grad_enabled() and not is_compiling() or \
-                in_forward_mode():
-            return _without_gradient(self.forward, self._tangent if self._is_linear() else None, x, residual, norm)
         held = self._buffers            # as attributes torch finds them by a function of Python
         if "packed" in held and "bias" in held and "permutation" in held:
             packed, bias, permutation = held["packed"], held["bias"], held["permutation"]
         else:                           # a parameter was put in the place of one, or a parametrization
             packed, bias, permutation = self.packed, self.bias, self.permutation
+            if bias is not None and bias.dtype is not self._result:     # a parameter, which is trained in f32, say
+                bias = bias.to(self._result)
+        if x.dtype is not self._activations or residual is not None or norm is not None:
+            x, residual, norm = self._cast(x, residual, norm)
         if permutation is not None:
             x = x.index_select(-1, permutation)
             norm = None if norm is None else norm.index_select(0, permutation)
+        if in_forward_mode() or in_transform() and not is_compiling():
+            return Transformed.apply(torch_ops.MATMUL, self._tangent if self._is_linear() else None, x, packed,
+                                     self.problem_text, bias, residual, norm)
         if norm is not None:
             return torch_ops.matmul(x, packed, self.problem_text, bias, residual, norm)
         return torch_ops.matmul(x, packed, self.problem_text, bias, residual)
@@ -169,28 +171,50 @@ class QuantizedLinear(torch.nn.Module):
         problem = self.problem
         return problem.function == "none" and problem.prologue == "none" and not problem.gated and not problem.multiply
 
-    def _tangent(self, x: Optional[torch.Tensor], residual: Optional[torch.Tensor], norm: None) -> torch.Tensor:
-        if x is None:
-            return residual
-        y = self._multiply(x)
-        return y if residual is None else y + residual
+    def _cast(self, x: torch.Tensor, residual: Optional[torch.Tensor], norm: Optional[torch.Tensor]) -> Any:
+        """Gives tensors the types of the product, under autocast, as torch does for its own layers."""
+        problem = self.problem
+        if not isinstance(x, torch.Tensor) or not torch.is_autocast_enabled(x.device.type):
+            return x, residual, norm
+        return (_cast(x, problem.activations), None if residual is None else _cast(residual, problem.result),
+                None if norm is None else _cast(norm, problem.activations))
+
+    def _tangent(self, x: Optional[torch.Tensor], packed: None, problem: None, bias: Optional[torch.Tensor],
+                 residual: Optional[torch.Tensor], norm: None) -> torch.Tensor:
+        """Computes the tangent of a result from those of its arguments, of which x has its columns in order already."""
+        y = None if x is None else self._multiply(x)
+        parts = [part for part in (y, bias, residual) if part is not None]
+        return functools.reduce(torch.add, parts)
 
     def _multiply(self, x: torch.Tensor) -> torch.Tensor:
-        """Multiplies by the weights alone."""
+        """Multiplies by the weights alone, whose columns x has."""
+        problem = dataclasses.replace(self.problem, bias=False, residual=False)
         if in_forward_mode():
-            return _without_gradient(self._multiply, self._multiply, x)
-        if self.permutation is not None:
-            x = x.index_select(-1, self.permutation)
-        return torch_ops.matmul(x, self.packed, str(dataclasses.replace(self.problem, bias=False, residual=False)))
+            return Transformed.apply(torch_ops.MATMUL, lambda x, *_: self._multiply(x), x, self.packed, str(problem), None,
+                                     None, None)
+        return torch_ops.matmul(x, self.packed, str(problem))
 
     def extra_repr(self) -> str:
         return self.problem_text
 
+    def _apply(self, function: Any, *rest: Any, **more: Any) -> "QuantizedLinear":
+        """Moves the layer. Its bias keeps the type of results, which `half`, `float` and `to(dtype)` change elsewhere."""
+        super()._apply(function, *rest, **more)
+        bias = self._buffers.get("bias")
+        if bias is not None and bias.dtype is not self._result:
+            self._buffers["bias"] = bias.to(self._result)
+        return self
+
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
-        packed = state_dict.get(prefix + "packed")
-        if packed is not None and not packed.is_meta:
-            self.plan().check(packed)
+        _check_loaded(self.plan, state_dict, prefix + "packed")
         super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def _of_experts(x: torch.Tensor, packed: torch.Tensor, problem: str, offsets: torch.Tensor, ids: torch.Tensor,
+                route: Optional[torch.Tensor] = None, residual: Optional[torch.Tensor] = None) -> torch.Tensor:
+    if in_forward_mode() or in_transform() and not is_compiling():
+        return Transformed.apply(torch_ops.MATMUL_EXPERTS, None, x, packed, problem, offsets, ids, route, None, residual)
+    return torch_ops.matmul_experts(x, packed, problem, offsets, ids, route, None, residual)
 
 
 class QuantizedExperts(torch.nn.Module):
@@ -199,8 +223,8 @@ class QuantizedExperts(torch.nn.Module):
 
     Made by `from_float`. Its state is `gate_up` and `down`, the packed experts [experts, bytes] of the two products; a
     state that was packed in another form is refused when it is loaded. Nothing waits for the host, so that it runs in
-    CUDA graphs (call `prepare` before) for any choice of experts. There is no gradient: a backward pass through it
-    raises."""
+    CUDA graphs (call `prepare` before) for any choice of experts. Tokens, routes and residual have gradients; a
+    backward pass waits for the host."""
 
     PARTS = ("gate_up", "down")
 
@@ -249,6 +273,15 @@ class QuantizedExperts(torch.nn.Module):
             return self.down.get_device()
         return self.packed_for if isinstance(self.packed_for, str) else "cpu"
 
+    def dequantize(self, dtype: Optional[torch.dtype] = None) -> Tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Returns gate, up and down as `from_float` takes them, of float16, bfloat16 or float32, by default the type of
+        activations."""
+        name = "" if dtype is None else type_name(dtype)
+        gate_up, down = (plan(problem, self._device()).unpack(getattr(self, part), name)
+                         for part, problem in self.problems.items())
+        gate, up = gate_up.chunk(2, 1)
+        return gate.contiguous(), up.contiguous(), down
+
     def check(self) -> None:
         """Raises where packed weights are not of the layer's plans."""
         for part, problem in self.problems.items():
@@ -270,6 +303,9 @@ class QuantizedExperts(torch.nn.Module):
         for name, given in (("chosen", chosen), ("route", route)):
             if given.shape[-1:] != (top,) or given.numel() * self.problem.k != x.numel() * top:
                 raise ArgumentError(f"{name} is {list(given.shape)}, not {[*x.shape[:-1], top]}")
+        if torch.is_autocast_enabled(x.device.type):
+            x = _cast(x, self.problem.activations)
+            residual = None if residual is None else _cast(residual, self.problem.result)
         rows = x.reshape(-1, x.shape[-1])
         if residual is not None and residual.shape != x.shape and residual.shape != rows.shape:
             raise ArgumentError(f"residual is {list(residual.shape)}, not {list(x.shape)}")
@@ -282,12 +318,9 @@ class QuantizedExperts(torch.nn.Module):
                  residual: Optional[torch.Tensor] = None) -> torch.Tensor:
         """Computes tokens x [tokens, k] with `offsets`, `ids` and `route` as of tilus_matmul_call: for routers that sort
         themselves."""
-        if (x.requires_grad or route.requires_grad or residual is not None and residual.requires_grad) and \
-                torch.is_grad_enabled() and not is_compiling() or in_forward_mode():
-            return _without_gradient(self.products, None, x, offsets, ids, route, residual)
-        op, texts = torch_ops.matmul_experts, self.texts
-        hidden = op(x, self.gate_up, texts["gate_up"], offsets, ids)
-        return op(hidden, self.down, texts["down"], offsets, ids, route, residual=residual)
+        texts = self.texts
+        hidden = _of_experts(x, self.gate_up, texts["gate_up"], offsets, ids)
+        return _of_experts(hidden, self.down, texts["down"], offsets, ids, route, residual)
 
     def extra_repr(self) -> str:
         return self.texts["gate_up"]
@@ -296,9 +329,7 @@ class QuantizedExperts(torch.nn.Module):
         if prefix + "gate" in state_dict:
             raise ArgumentError(_APART)
         for part, problem in self.problems.items():
-            packed = state_dict.get(prefix + part)
-            if packed is not None and not packed.is_meta:
-                plan(problem, self._device()).check(packed)
+            _check_loaded(functools.partial(plan, problem, self._device()), state_dict, prefix + part)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
 

@@ -6,8 +6,15 @@
                    Tensor? bias=None, Tensor? residual=None) -> Tensor
     sort_experts(Tensor chosen, str problem) -> (Tensor offsets, Tensor ids)
 
-`problem` is str() of a tilusc.matmul.Problem; `packed` what a plan of it packed. There is no gradient: it is for
-inference. Importing this registers them."""
+`problem` is str() of a tilusc.matmul.Problem; `packed` what a plan of it packed. Products have gradients, except of packed
+weights, by
+
+    matmul_transposed(Tensor grad, Tensor packed, str problem) -> Tensor            grad [.., n] x W [n, k]
+    matmul_plain(Tensor a, Tensor packed, str problem) -> Tensor                    a [.., k] x W^T in f32, and nothing else
+    matmul_experts_transposed(Tensor grad, Tensor packed, str problem, Tensor offsets) -> Tensor
+    matmul_experts_plain(Tensor a, Tensor packed, str problem, Tensor offsets) -> Tensor
+
+Importing this registers them."""
 from __future__ import annotations
 
 import functools
@@ -15,6 +22,8 @@ from typing import Callable, Optional, Tuple
 
 import torch
 
+from . import _torch_experts_gradient as _experts_gradient
+from . import _torch_gradient as _gradient
 from ._torch_matmul import in_forward_mode, refuse_tangents, result_type
 from .errors import ArgumentError
 from .matmul import Problem, plan
@@ -120,3 +129,7 @@ torch.library.register_fake("tilusc::sort_experts", _fake_sort, lib=_library)
 matmul = torch.ops.tilusc.matmul
 matmul_experts = torch.ops.tilusc.matmul_experts
 sort_experts = torch.ops.tilusc.sort_experts
+MATMUL = _gradient.Operator(matmul, _gradient.keep_product, _gradient.product_gradient)
+MATMUL_EXPERTS = _gradient.Operator(matmul_experts, _experts_gradient.keep_experts, _experts_gradient.experts_gradient)
+for _name, _operator, _run in (("matmul", MATMUL, _matmul), ("matmul_experts", MATMUL_EXPERTS, _matmul_experts)):
+    _library.impl(_name, _gradient.differentiable(_operator, _run), "Autograd", with_keyset=True)

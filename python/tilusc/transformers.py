@@ -306,7 +306,8 @@ class TilusQuantizer(HfQuantizer):
 
     @property
     def is_trainable(self) -> bool:
-        return False
+        """Whether adapters may be trained beside the weights."""
+        return True
 
 
 def _linears(model: Any) -> Dict[str, torch.nn.Linear]:

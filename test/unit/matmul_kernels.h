@@ -26,7 +26,7 @@ static const FakeProgram fake_programs[] = {
      10, 15, {A(10), C(-1), OP(ceil_div)}, 3},
     {"pack", {"plain", "plain_scales", "plain_zeros", "weights", "scales", "zeros", "n", "k",
               "slices"}, 6, 8, {A(6), C(64), OP(ceil_div)}, 3},
-    {"decode", {"weights", "scales", "zeros", "to", "n", "k", "slices"}, 4, 6,
+    {"unpack", {"weights", "scales", "zeros", "to", "n", "k", "slices", "blocks"}, 4, 7,
      {A(4), C(64), OP(ceil_div)}, 3},
 };
 

@@ -353,14 +353,14 @@ static void test_most_parameters(void **state)
                               "p4-a128-digits1-c8-t16-bias1-residual1-function2-gated1-d128-experts1024-gather1-scatter1-sm_90a");
 }
 
-/* Gates are of packing and of products alone, and halve C. */
+/* Gates are of packing, of unpacking and of products alone, and halve C. */
 static void test_gated_parameters(void **state)
 {
     (void)state;
     MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = 64, .k = 256, .group = 128,
         .function = TILUS_EPILOGUE_SILU, .gated = true});
-    static const MatmulProgram gated[] = {MATMUL_PACK, MATMUL_PACK_ACROSS, MATMUL_PRODUCT, MATMUL_WGMMA,
-                                          MATMUL_PRODUCT_EXPERTS, MATMUL_WGMMA_EXPERTS, MATMUL_A8};
+    static const MatmulProgram gated[] = {MATMUL_PACK, MATMUL_PACK_ACROSS, MATMUL_UNPACK_F32, MATMUL_PRODUCT,
+                                          MATMUL_WGMMA, MATMUL_PRODUCT_EXPERTS, MATMUL_WGMMA_EXPERTS, MATMUL_A8};
     static const MatmulProgram others[] = {MATMUL_PREPARE, MATMUL_ARRANGE, MATMUL_QUANTIZE, MATMUL_COMBINE};
     const MatmulConfig by_mma = {64, 2, 4, 1, 2, 8, 2, 2, 0, 3, 0, 0};
     const MatmulConfig by_wgmma = {64, 4, 1, 1, 2, 8, 16, 3, 1, 1, 0, 1};
@@ -591,9 +591,9 @@ static void test_parameters_of_floats_as_integers(void **state)
     assert_text(&s, &c, MATMUL_PACK,
                 "W=i6 U=u6 F=f6e1m4 T=f16 S=f16 OFFSET=0 FRACTION=3 GROUP=128 ZERO=2 "
                 "REPEATS=1 ROWS=64 TRANSPOSED=0", "pack-i6-f6e1m4-f16-f16-g128-z2-x1-r64-sm_90a");
-    assert_text(&s, &c, MATMUL_DECODE,
-                "W=i6 U=u6 T=f16 S=f16 OFFSET=32 FRACTION=3 GROUP=128 ZERO=2 ROWS=64 "
-                "DIVISOR=128", "decode-i6-f16-f16-q3-g128-z2-r64-d128-sm_90a");
+    assert_text(&s, &c, MATMUL_UNPACK_BF16,
+                "W=i6 U=u6 T=f16 S=f16 O=bf16 OFFSET=32 FRACTION=3 GROUP=128 ZERO=2 ROWS=64 "
+                "DIVISOR=128", "unpack-i6-f16-f16-bf16-q3-g128-z2-r64-d128-sm_90a");
 }
 
 static void test_sizes(void **state)
@@ -767,7 +767,7 @@ static const struct {
      {32, 1, 2, 1, 1, 1, 1, 5, 0, 1, 0, 0}},
 };
 
-/* All programs but @decode, which compile with these parameters. */
+/* All programs but @unpack, which compile with these parameters. */
 static void test_shared_bytes(void **state)
 {
     (void)state;

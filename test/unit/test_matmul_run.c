@@ -513,32 +513,31 @@ static void takes_other_types(void **state)
 }
 
 /* The weights as cuBLAS gets them. */
-static void check_decoded(const Case *c)
+static void check_unpacked(const Case *c)
 {
     Data d = make_data(c);
     const MatmulSpec *s = &d.plan->spec;
     size_t count = (size_t)(s->n * s->k);
-    Region decoded = {device_block(2 * count), 2 * count};
-    tilus_matmul_call call = call_of(c, &d);
-    call.workspace = (uintptr_t)decoded.data - TILUS_MATMUL_SEMAPHORES;
-    const Region regions[] = {d.packed, decoded};
-    const KernelLaunch l = dense_launch(d.plan, &call);
+    Region unpacked = {device_block(2 * count), 2 * count};
+    const Region regions[] = {d.packed, unpacked};
+    const KernelLaunch l = unpack_launch(d.plan, s->product, (uintptr_t)d.packed.data, 0, d.plan->packed.slices, s->k,
+                                         (uintptr_t)unpacked.data);
     run_on_cpu(&l, regions, COUNT(regions));
     double error = 0, norm = 0;
     for (size_t i = 0; i < count; i++) {
-        double got = dtype_decode(s->product, bits_get(decoded.data, i, 16));
+        double got = dtype_decode(s->product, bits_get(unpacked.data, i, 16));
         error += (got - d.weights[i]) * (got - d.weights[i]);
         norm += d.weights[i] * d.weights[i];
     }
     if (!(sqrt(error / norm) < (s->product == DTYPE_bf16 ? 6e-3 : 1e-3)))
-        fail_msg("%s to %s, group %d, zeros %d: decoded with an error of %.1e",
+        fail_msg("%s to %s, group %d, zeros %d: unpacked with an error of %.1e",
                  dtype_name(s->weights), dtype_name(s->product), (int)c->problem.group,
                  (int)s->zeros, sqrt(error / norm));
-    free(decoded.data);
+    free(unpacked.data);
     free_data(&d);
 }
 
-static void decodes_weights(void **state)
+static void unpacks_weights(void **state)
 {
     (void)state;
     static const char *const types[] = {"u4", "i3", "f6e3m2", "u8", "i1", "f5e1m3"};
@@ -552,7 +551,7 @@ static void decodes_weights(void **state)
                              .zeros = tilus_type_is_float(types[t])
                                           ? 2 * (tilus_zeros)(turn % 2)
                                           : (tilus_zeros)(turn % 3)}, .m = 1};
-            check_decoded(&c);
+            check_unpacked(&c);
         }
 }
 
@@ -569,7 +568,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(computes_in_a_wide_range, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_in_both_ranges, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_epilogues, open_library, close_library),
-        cmocka_unit_test_setup_teardown(decodes_weights, open_library, close_library),
+        cmocka_unit_test_setup_teardown(unpacks_weights, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_prologues, open_library, close_library),
         cmocka_unit_test_setup_teardown(computes_in_pieces, open_library, close_library),
         cmocka_unit_test_setup_teardown(takes_other_types, open_library, close_library),

@@ -9,7 +9,7 @@
 #include "fake_cublas.h"
 #include "matmul_kernels.h"
 
-enum { N = 200, K = 1104, ROWS = 300, DECODED = 0x100000 + TILUS_MATMUL_SEMAPHORES };
+enum { N = 200, K = 1104, ROWS = 300, UNPACKED = 0x100000 + TILUS_MATMUL_SEMAPHORES };
 
 static const tilus_matmul_problem plain = {.weights = "u4", .n = N, .k = K, .group = 128};
 
@@ -42,7 +42,7 @@ static int close_library(void **state)
     return 0;
 }
 
-static void decodes_and_multiplies(void **state)
+static void unpacks_and_multiplies(void **state)
 {
     (void)state;
     tilus_matmul_plan *plan = plan_of(matmul, plain);
@@ -53,19 +53,19 @@ static void decodes_and_multiplies(void **state)
     assert_ok(tilus_matmul_prepare(plan, 2 * ROWS));
     assert_int_equal(cublas->handles, 1);
     assert_ok(tilus_matmul_run(plan, &fake->streams[1], &call));
-    const uint64_t decode[] = {0x20000, 0x20000, 0x20000, DECODED, N, K,
+    const uint64_t unpack[] = {0x20000, 0x20000, 0x20000, UNPACKED, N, K, (uint64_t)plan->packed.slices,
                                (uint64_t)plan->packed.slices};
     assert_int_equal(fake->launches, 1);
-    assert_string_equal(fake->log[0].name, "decode");
-    assert_memory_equal(fake->log[0].parameters, decode, sizeof decode);
+    assert_string_equal(fake->log[0].name, "unpack");
+    assert_memory_equal(fake->log[0].parameters, unpack, sizeof unpack);
     assert_int_equal(cublas->products, 1);
     assert_ptr_equal(cublas->stream, &fake->streams[1]);
-    assert_int_equal((uintptr_t)cublas->workspace, DECODED + (2 * N * K + 255) / 256 * 256);
+    assert_int_equal((uintptr_t)cublas->workspace, UNPACKED + (2 * N * K + 255) / 256 * 256);
     assert_int_equal(0x100000 + call.workspace_size,
                      (uintptr_t)cublas->workspace + cublas->workspace_size);
     assert_true(cublas->op_a == 1 && cublas->op_b == 0 && cublas->compute == 68);
     assert_true(cublas->m == N && cublas->n == ROWS && cublas->k == K);
-    assert_true((uintptr_t)cublas->a == DECODED && cublas->a_stride == K);
+    assert_true((uintptr_t)cublas->a == UNPACKED && cublas->a_stride == K);
     assert_true((uintptr_t)cublas->b == 0x10000 && cublas->b_stride == 1200);
     assert_true((uintptr_t)cublas->c == 0x50000 && cublas->c_stride == N);
     assert_true(cublas->a_type == 2 && cublas->b_type == 2 && cublas->c_type == 2);
@@ -140,13 +140,13 @@ static void says_so(void **state)
     (void)state;
     tilus_matmul_plan *plan = plan_of(matmul, plain);
     char *text = tilus_matmul_describe(plan, ROWS);
-    assert_contains(text, "m = 300: from 257 rows on by cuBLAS, after decode-u4-");
+    assert_contains(text, "m = 300: from 257 rows on by cuBLAS, after unpack-u4-");
     free(text);
     char *kernels = tilus_matmul_kernels(plan, 256);
-    assert_null(strstr(kernels, "\tdecode\t"));
+    assert_null(strstr(kernels, "\tunpack\t"));
     free(kernels);
     char *more = tilus_matmul_kernels(plan, 257);
-    assert_contains(more, "\tdecode\t");
+    assert_contains(more, "\tunpack\t");
     free(more);
     size_t before = 0;
     for (int64_t m = 1; m <= 65536; m += 1 + m / 16) {
@@ -237,7 +237,7 @@ static void threads_take_turns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(decodes_and_multiplies, open_library, close_library),
+        cmocka_unit_test_setup_teardown(unpacks_and_multiplies, open_library, close_library),
         cmocka_unit_test_setup_teardown(knows_its_types, open_library, close_library),
         cmocka_unit_test_setup_teardown(leaves_the_rest_alone, open_library, close_library),
         cmocka_unit_test_setup_teardown(does_without, open_library, close_library),

@@ -1,4 +1,5 @@
 """The package with torch: on this machine by the CPU engine, on a GPU where there is one."""
+import copy
 import ctypes
 import dataclasses
 import gc
@@ -192,29 +193,6 @@ def test_opcheck(device):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-def test_gradient_is_refused(device):
-    layer, _ = make_layer(device)
-    x = torch.randn(3, 256, dtype=torch.float16, device=device)
-    want = layer(x)
-    assert not want.requires_grad
-    asked = x.clone().requires_grad_(True)
-    y = layer(asked)
-    assert torch.equal(y, want) and not layer(asked.detach()).requires_grad
-    with pytest.raises(tilusc.Error, match="no gradient: they are for inference"):
-        y.float().sum().backward()
-    with torch.no_grad():
-        assert not layer(asked).requires_grad
-    with pytest.raises(tilusc.Error, match="no gradient: they are for inference"):
-        torch.func.grad(lambda x: layer(x).float().sum())(x)
-    gate, up, down = torch.randn(3, 2, 64, 64).half() / 8
-    experts = QuantizedExperts.from_float(gate, up, down, "u4", top=1, device="cpu" if device == "cpu" else None)
-    x, route = torch.randn(3, 64, device=device).half(), torch.ones(3, 1, device=device, requires_grad=True)
-    y = experts(x, torch.tensor([[0], [1], [0]], device=device), route)
-    with pytest.raises(tilusc.Error, match="no gradient"):
-        y.float().sum().backward()
-
-
-@pytest.mark.parametrize("device", DEVICES)
 def test_tangents_of_forward_mode(device):
     layer, _ = make_layer(device)
     x, t = torch.randn(2, 3, 256, dtype=torch.float16, device=device)
@@ -285,8 +263,28 @@ def test_state_of_a_layer(device):
     other.load_state_dict(layer.state_dict())
     assert torch.equal(other.packed, layer.packed)
     wrong, _ = make_layer(device, "u5")
-    with pytest.raises(tilusc.ArgumentError, match="u4"):
+    with pytest.raises(tilusc.ArgumentError, match="packed: .*u4"):
         wrong.load_state_dict(layer.state_dict())
+    with pytest.raises(tilusc.ArgumentError, match=r"1\.packed: .*u4"):
+        torch.nn.Sequential(torch.nn.ReLU(), wrong).load_state_dict(
+            {f"1.{name}": value for name, value in layer.state_dict().items()})
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_types_of_a_module_leave_those_of_a_product(device):
+    """A model's bfloat16(), float() and to(dtype) are of its other layers; a bias that is trained may be of f32."""
+    layer, _ = make_layer(device)
+    x = torch.randn(3, 256, device=device).half()
+    want = layer(x)
+    for moved in (copy.deepcopy(layer).bfloat16(), copy.deepcopy(layer).float(), copy.deepcopy(layer).to(torch.float64),
+                  copy.deepcopy(layer).to(device), copy.deepcopy(layer).to("meta").to_empty(device=device)):
+        moved.load_state_dict(layer.state_dict())
+        assert moved.bias.dtype is torch.float16 and torch.equal(moved(x), want)
+    moved.bias = torch.nn.Parameter(layer.bias.float())
+    moved.double()
+    moved(x).float().sum().backward()
+    assert torch.equal(moved(x), want) and torch.equal(moved.bias.grad, torch.full_like(moved.bias, 3))
+    assert torch.equal(torch.fx.symbolic_trace(torch.nn.Sequential(layer, torch.nn.ReLU()))(x), torch.relu(want))
 
 
 def expert_floats():

@@ -250,7 +250,7 @@ void run_close(Run *r)
 void run_describe(const tilus_matmul_plan *plan, int64_t m, char *text, size_t size)
 {
     if (dense_serves(plan, m)) {
-        snprintf(text, size, "by cuBLAS after %s", plan->dense.decode->name);
+        snprintf(text, size, "by cuBLAS after %s", unpack_kernel(plan, plan->spec.product)->name);
         return;
     }
     const Choice *choice = plan_choice(plan, m);
