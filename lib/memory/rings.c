@@ -260,14 +260,6 @@ typedef struct Numbering {
     unsigned count;
 } Numbering;
 
-static const Expr *fresh_value(Rings *r, const Type *type, int64_t min, int64_t max)
-{
-    Value *v = arena_new(&r->m->arena, Value);
-    *v = (Value){.type = type, .program = r->p,
-                 .facts = {.divisible = 1, .min = min, .max = max, .align = 1}};
-    return expr_value(&r->m->exprs, v);
-}
-
 /* Returns true for a value that the two accesses of a question share. */
 static bool is_shared_value(const Numbering *n, const Value *v)
 {
@@ -284,7 +276,7 @@ static const Expr *any_value(Numbering *n, Value *v)
         if (n->values[i] == v)
             return n->fresh[i];
     ScalarFacts f = facts_of_value(v);
-    const Expr *fresh = fresh_value(n->r, v->type, f.min, f.max);
+    const Expr *fresh = ring_fresh_value(n->r, v->type, f.min, f.max);
     if (n->count < 16) {
         n->values[n->count] = v;
         n->fresh[n->count++] = fresh;
@@ -380,7 +372,7 @@ static bool named_are_apart(const PairQuery *q, const Event *x, const Event *y,
                             int64_t distance, int64_t slots)
 {
     Rings *r = q->r;
-    const Expr *now = fresh_value(r, type_scalar(r->m, DTYPE_i64), 0, INT64_MAX);
+    const Expr *now = ring_fresh_value(r, type_scalar(r->m, DTYPE_i64), 0, INT64_MAX);
     const Expr *then = make(r, SCALAR_add, now, expr_constant(&r->m->exprs, distance));
     Numbering a = {r, x, name_number(r, x, then, slots), .any_block = !q->pair};
     Numbering b = {r, y, name_number(r, y, now, slots), .any_block = !q->pair};

@@ -42,6 +42,12 @@ static void find_everywhere(Rings *r)
 
 /* ---- tickets ------------------------------------------------------------------------- */
 
+/* The number plus `k`: of an op that happens once a constant, as those that its text names. */
+static const Expr *number_plus(Rings *r, const Segment *s, int64_t k)
+{
+    return s->loop ? ring_plus(r, s->number, k) : ring_constant(r, k);
+}
+
 /* Finds k with element == (number + k) mod count. */
 static bool find_shift(Rings *r, const Event *e, int64_t *shift)
 {
@@ -51,7 +57,7 @@ static bool find_shift(Rings *r, const Event *e, int64_t *shift)
         return true;
     }
     for (int64_t k = 0; k < count; k++) {
-        const Expr *at = ring_plus(r, e->segment->number, k);
+        const Expr *at = number_plus(r, e->segment, k);
         const Expr *slot = ring_make(r, SCALAR_mod, at, ring_constant(r, count));
         if (slot && ring_equal(slot, e->element)) {
             *shift = k;
@@ -68,14 +74,17 @@ bool ring_place_event(Rings *r, Event *e, int64_t first)
         return false;
     e->lag = first + floor_mod(shift - first, count);
     if (e->phase) {
-        const Expr *at = ring_plus(r, e->segment->number, shift);
+        const Expr *at = number_plus(r, e->segment, shift);
         const Expr *phase = ring_make(r, SCALAR_div, at, ring_constant(r, count));
         if (!phase || (!ring_difference(phase, e->phase, &phases) &&
                        (count > 1 || !ring_difference(at, e->phase, &phases))))
             return false;
         int64_t ahead = phases * count + shift;
         bool odd = phases & 1;
-        e->lag = phases <= 0 && phases > -LAG_LIMIT ? ahead : odd ? shift - count : shift;
+        if (!e->segment->loop)
+            e->lag = ahead;
+        else
+            e->lag = phases <= 0 && phases > -LAG_LIMIT ? ahead : odd ? shift - count : shift;
     }
     return e->lag > -LAG_LIMIT && e->lag < LAG_LIMIT;
 }
@@ -94,7 +103,7 @@ static bool ends_in_order(Rings *r, const Segment *s, const Expr *begin)
 {
     int64_t gap;
     const Op *outermost = s->outer_count ? s->outer[s->outer_count - 1].op : s->loop;
-    return ring_bounds_are_ordered(r, outermost) ||
+    return !outermost || ring_bounds_are_ordered(r, outermost) ||
            (ring_difference(s->begin, begin, &gap) && gap >= 0 && !ring_equal(s->end, begin));
 }
 
@@ -142,13 +151,20 @@ static void place_arrival(Rings *r, Event *e, Stream *streams, unsigned *count)
     e->placed = streams[i].next && e->lag > -LAG_LIMIT && e->lag < LAG_LIMIT;
 }
 
+/* Returns true when `a` arrives in the loop of `e`, or is the next arrival after one that happens once. */
+static bool arrives_for(const Event *a, const Event *e)
+{
+    bool next = !e->segment->loop && a->segment && !a->segment->loop && a->id > e->id &&
+                ring_equal(a->element, e->element);
+    return a->kind == EVENT_ARRIVE && a->array == e->array && a->placed && (next || a->segment == e->segment);
+}
+
 /* The lag of the arrival in the loop of `e` at its mbarriers; 0 without one. */
 static int64_t arrival_lag(const Rings *r, const Event *e)
 {
-    for (unsigned i = 0; i < r->event_count; i++) {
+    for (unsigned i = 0; e->segment && i < r->event_count; i++) {
         const Event *a = r->events[i];
-        if (a->kind == EVENT_ARRIVE && a->array == e->array && a->segment == e->segment &&
-            a->range == e->range && a->placed)
+        if (arrives_for(a, e) && a->range == e->range)
             return a->lag;
     }
     return 0;
