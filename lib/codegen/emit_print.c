@@ -94,11 +94,13 @@ static LLVMValueRef reserve_arguments(Codegen *cg)
     enum { ALIGN = 8 };
     LLVMBuilderRef b = cg->builder;
     LLVMBasicBlockRef here = LLVMGetInsertBlock(b);
+    LLVMMetadataRef line = LLVMGetCurrentDebugLocation2(b);
     LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(cg->function);
     LLVMPositionBuilderBefore(b, LLVMGetFirstInstruction(entry));
     LLVMValueRef v = LLVMBuildAlloca(b, LLVMArrayType2(cg->i64, ARGUMENTS_MAX), "");
     LLVMSetAlignment(v, ALIGN);
     LLVMPositionBuilderAtEnd(b, here);
+    LLVMSetCurrentDebugLocation2(b, line);      /* which a place in the entry changes */
     return v;
 }
 

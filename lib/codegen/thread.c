@@ -73,6 +73,7 @@ LLVMValueRef uniform_warp(Codegen *cg, Loc at)
 {
     enum { LANE_BITS = 5, LAST_LANE = 31 };
     LLVMBasicBlockRef block = LLVMGetInsertBlock(cg->builder);
+    LLVMMetadataRef line = LLVMGetCurrentDebugLocation2(cg->builder);
     if (cg->warp)
         return cg->warp;
     position_at_begin(cg);
@@ -82,6 +83,7 @@ LLVMValueRef uniform_warp(Codegen *cg, Loc at)
                            const_i32_of(cg, LAST_LANE)};
     cg->warp = call_intrinsic(cg, INTR_shuffle_index, at, args, 4);
     LLVMPositionBuilderAtEnd(cg->builder, block);
+    LLVMSetCurrentDebugLocation2(cg->builder, line);      /* which a place before `next` changes */
     return cg->warp;
 }
 

@@ -1,4 +1,5 @@
 /* The verifier's rules of loops and branches, and of the ops that end or condition them. */
+#include "ir/loop.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 
@@ -21,11 +22,21 @@ static bool verify_carried_kinds(Module *m, const Op *op)
 /* Reports value `i` of a yield, by its number where there are several. */
 static bool report_yield(Module *m, const Op *op, const Op *yield, unsigned i)
 {
+    const Type *yielded = yield->operands[i]->type, *carried = op->results[i]->type;
     const char *number = op->result_count > 1 ? arena_printf(&m->scratch, " as value %u", i + 1)
                                               : "";
-    return diag_error(m->diag, yield->loc, "yield of %s%s where %s carries %s",
-                      type_text(m, yield->operands[i]->type), number, op_info[op->code].name,
-                      type_text(m, op->results[i]->type));
+    diag_error(m->diag, yield->loc, "yield of %s%s where %s carries %s", type_text(m, yielded), number,
+               op_info[op->code].name, type_text(m, carried));
+    bool differs = op_is_loop(op) && yielded->kind == TYPE_REG && carried->kind == TYPE_REG &&
+                   carried->pending != yielded->pending &&
+                   verify_types_agree(m, yielded, type_pending(m, carried, yielded->pending));
+    if (differs)
+        diag_note(m->diag, op->loc, carried->pending
+                      ? "leave `pending` out of its type in iter to carry complete sums, or yield what dot_wait "
+                        "leaves in flight, with {pending = N}"
+                      : "write `pending` behind its type in iter to carry sums in flight, or wait for all of them by "
+                        "dot_wait");
+    return false;
 }
 
 /* Values that a region hands on have the types of the op's results. */

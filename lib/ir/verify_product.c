@@ -1,5 +1,6 @@
 /* The verifier's rules of asynchronous products, as far as every target has them; the
  * planner (select/wgmma.h) knows types and layouts. */
+#include "ir/op_access.h"
 #include "ir/op_attrs.h"
 #include "ir/product.h"
 #include "ir/text.h"
@@ -74,6 +75,69 @@ bool verify_dot_async(Module *m, const Op *op)
     return true;
 }
 
+/* ---- waits ----------------------------------------------------------------------- */
+
+/* Returns false for an op that makes or ends groups of products. */
+static bool leaves_groups(Op *op, void *data)
+{
+    (void)data;
+    return op->code != OP_dot_async && op->code != OP_dot_wait;
+}
+
+/* Counts the groups made between `from` and `to`, ops of one region: -1 where some may have been ended, or a region makes
+ * some. */
+static int64_t groups_between(const Op *from, const Op *to)
+{
+    int64_t count = 0;
+    for (const Op *op = from->next; op != to; op = op->next) {
+        for (unsigned i = 0; i < op->region_count; i++)
+            if (!region_walk(op->regions[i], leaves_groups, NULL))
+                return -1;
+        if (op->code == OP_dot_wait)
+            return -1;
+        count += op->code == OP_dot_async && op_commits_product(op);
+    }
+    return count;
+}
+
+/* Follows the sums `v` that `at` takes to the last product in them, from the end of a loop also into its last iteration.
+ * Counts the groups made after the product's: -1 where that is not known. */
+static int64_t groups_behind(const Value *v, const Op *at, const Op **product)
+{
+    int64_t count = 0;
+    for (;;) {
+        const Op *def = v->def;
+        int64_t between = def && def->parent == at->parent ? groups_between(def, at) : -1;
+        unsigned i = 0;
+        if (between < 0)
+            return -1;
+        count += between;
+        *product = def;
+        if (def->code == OP_dot_async)
+            return op_commits_product(def) ? count : -1;
+        if (def->code != OP_dot_wait && def->code != OP_for)
+            return -1;
+        while (def->results[i] != v)
+            i++;
+        at = def->code == OP_for ? region_yield(def->regions[0]) : def;
+        if (!at || i >= at->operand_count)
+            return -1;
+        v = at->operands[i];
+    }
+}
+
+/* Refuses complete sums of a product that is in one of the `pending` newest groups. */
+static bool verify_complete(Module *m, const Op *op, unsigned i, int64_t pending)
+{
+    const Op *product;
+    int64_t behind = groups_behind(op->operands[i], op, &product);
+    if (op->results[i]->type->pending || behind < 0 || behind >= pending)
+        return true;
+    diag_error(m->diag, op->loc, "dot_wait gives %s as complete while a product of it is in flight: pending = %lld "
+               "waits for older groups only", value_text(m, op->operands[i]), (long long)pending);
+    return diag_note(m->diag, product->loc, "the product begins here");
+}
+
 bool verify_dot_wait(Module *m, const Op *op)
 {
     enum { GROUPS_MOST = 7 };
@@ -95,6 +159,8 @@ bool verify_dot_wait(Module *m, const Op *op)
         if (to->pending && (!pending || !pending->integer))
             return diag_error(m->diag, op->loc, "no group stays in flight where pending is 0, "
                               "result %u is %s", i, type_text(m, to));
+        if (pending && !verify_complete(m, op, i, pending->integer))
+            return false;
     }
     return true;
 }

@@ -34,6 +34,7 @@
 #include "ir/op_access.h"
 #include "passes/pipeline_rewrite.h"
 #include "passes/report.h"
+#include "passes/unroll_loops.h"
 #include "scalar/facts.h"
 
 #define SAY(m, loc, name, ...) REMARK_AT((m)->remarks, (m)->diag, loc, name, __VA_ARGS__)
@@ -298,7 +299,7 @@ PassResult pass_pipeline_loops(Program *p)
 {
     Marked marked = {.arena = &p->module->scratch};
     ArenaMark mark = arena_mark(marked.arena);
-    bool changed = false;
+    bool changed = unroll_copying_loops(p);
     region_walk(p->body, find_marked, &marked);
     for (uint32_t i = marked.count; i-- > 0;) {
         changed |= write_stages(p->module, marked.loops[i]);

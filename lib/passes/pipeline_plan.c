@@ -121,7 +121,9 @@ static bool check_nested(Op *op, void *data)
     const Effect effect = op_info[op->code].effect;
     bool inside = op->parent != p->loop->regions[0];
     if (inside && (planner_is_copy(p, op) || is_copy_barrier(p, op)))
-        return CURE(p, "move it into the loop's own body"),
+        return CURE(p, op_is_loop(op->parent->parent)
+                           ? "give the inner loop constant bounds and mark it unroll"
+                           : "move it into the loop's own body"),
                REFUSE(p, op, "%s is inside of another op of its body", planner_op_text(p, op));
     if (effect == EFFECT_BARRIER && !is_copy_barrier(p, op) && op_sync(op) != SYNC_BARRIER &&
         !(p->plan->completion == COMPLETION_MBARRIER && waits_for_products(op)))
@@ -140,7 +142,16 @@ static bool check_form(Planner *p)
     return region_walk(p->loop->regions[0], check_nested, p);
 }
 
-/* Operands of copies must be free to run early, too. */
+/* Returns true for an op that reads a number or an index of global memory. */
+static bool reads_global(const Op *op)
+{
+    OpAccess read[ACCESSES_MAX];
+    return op_info[op->code].effect == EFFECT_READS && op_accesses(op, read) == 1 &&
+           read[0].tile.memory->type->kind == TYPE_GLOBAL;
+}
+
+/* Operands of copies must be free to run early, too: pure, or read where the loop does not write
+ * (check_edges). */
 static bool find_early(Planner *p)
 {
     PipelinePlan *plan = p->plan;
@@ -149,7 +160,8 @@ static bool find_early(Planner *p)
         if (e->kind != DEPENDENCE_VALUE || !plan->early[e->to_top] ||
             plan->early[e->from_top] || has_tensor(plan, e->through))
             continue;
-        if (e->distance || op_info[e->from->code].effect != EFFECT_PURE ||
+        bool fixed = op_info[e->from->code].effect == EFFECT_PURE || reads_global(e->from);
+        if (e->distance || !fixed ||
             e->from != plan->d.ops[e->from_top])
             return REFUSE(p, e->to, "%s needs the result of %s, which cannot run ahead",
                           planner_op_text(p, e->to), planner_op_text(p, e->from));
@@ -573,15 +585,15 @@ static bool ghost_never_fails(Ghost *g, const Expr *e, ScalarFacts *f)
     return g->scalars <= GHOST_SCALARS && expr_never_fails(there);
 }
 
-/* Returns true when an early op does no harm in the iteration. Copies read nothing there; a view or a
- * slice may be none. */
+/* Returns true when an early op does no harm in the iteration. Copies read nothing there, and loads
+ * outside of their views give 0; a view or a slice may be none. */
 static bool ghost_runs(Ghost *g, const Op *op)
 {
     ScalarFacts f;
     if (op->code == OP_scalar)
         return ghost_never_fails(g, op_expr(op, ATTR_VALUE), &f) && value_holds(op, f.min) &&
                value_holds(op, f.max);
-    if (!planner_is_copy(g->p, op))
+    if (!planner_is_copy(g->p, op) && !reads_global(op))
         return op->code == OP_permute;
     for (unsigned i = 0; i < op->attr_count; i++) {
         const Attr *a = &op->attrs[i];

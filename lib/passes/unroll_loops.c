@@ -9,9 +9,13 @@
  *   %s = for %i in %n / 2 * 2 .. %n iter(%a = %m) { A }
  *
  * The result is canonicalized. */
+#include "passes/unroll_loops.h"
+
 #include "ir/builder.h"
 #include "ir/loop.h"
+#include "ir/op_access.h"
 #include "passes/ops_copy.h"
+#include "passes/pass.h"
 #include "passes/report.h"
 #include "scalar/facts.h"
 
@@ -263,6 +267,48 @@ static void unroll_region(Unroll *u, Region *r)
             unroll(u, op);
     }
 }
+
+/* ---- pipelined loops --------------------------------------------------------------- */
+
+static bool is_no_copy(Op *op, void *data)
+{
+    OpAccess written;
+    (void)data;
+    return !op_is_async(op) || !op_access_written(op, &written) ||
+           written.tile.memory->type->kind != TYPE_SHARED;
+}
+
+/* Returns true when no loop of `r` whose iterations are all copied copies to shared memory. */
+static bool has_no_copying_loop(const Region *r)
+{
+    for (const Op *op = r->first; op; op = op->next)
+        if (wants_copies(op) && for_unrolls_all(op) &&
+            !region_walk(op->regions[0], is_no_copy, NULL))
+            return false;
+    return true;
+}
+
+static bool unroll_in_pipelined(Op *op, void *data)
+{
+    if (op->code == OP_for && for_stages(op) > 1 && !has_no_copying_loop(op->regions[0]))
+        unroll_region(data, op->regions[0]);
+    return true;
+}
+
+bool unroll_copying_loops(Program *p)
+{
+    Unroll u = {.m = p->module};
+    ArenaMark mark = arena_mark(&u.m->scratch);
+    region_walk(p->body, count_op, &u.ops);
+    region_walk(p->body, unroll_in_pipelined, &u);
+    arena_reset(&u.m->scratch, mark);
+    program_clear_data(p);
+    if (u.changed)
+        pass_canonicalize(p);
+    return u.changed;
+}
+
+/* ---- the pass ------------------------------------------------------------------------ */
 
 static bool is_unmarked(Op *op, void *data)
 {

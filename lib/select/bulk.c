@@ -65,6 +65,13 @@ static const char *misaligned_reason(Module *m, const MemoryTile *t)
     return NULL;
 }
 
+/* Returns true for a tile that is no run of bytes in both tensors, which a tensor map is for. */
+static bool is_box(Module *m, const Op *op, const MemoryTile *source)
+{
+    MemoryTile target = bulk_shared_tile(op);
+    return scattered_reason(m, source) || scattered_reason(m, &target);
+}
+
 /* Returns the reason why one cp.async.bulk does not do, or NULL. */
 static const char *bulk_reason(Module *m, const Op *op, const MemoryTile *source)
 {
@@ -164,12 +171,24 @@ static bool is_fenced(const Op *op, BulkFence fence)
 
 /* ---- plans -------------------------------------------------------------------- */
 
-/* Chooses between one cp.async.bulk, which `plan` describes and for which `why` is NULL, and
- * a map: false after an error. A tile that bulk has to check goes by a map where it can, unless
- * the text says `via = bulk`. */
-static bool choose(Module *m, const Op *op, const char *why, BulkPlan *plan)
+/* Reports a copy that neither goes by one cp.async.bulk nor by a map: first the reason against what its tile is for. */
+static bool report_neither(Module *m, const Op *op, const MemoryTile *source, const char *no_bulk,
+                           const char *no_map)
 {
-    const char *no_map;
+    const char *name = op_info[op->code].name;
+    if (is_box(m, op, source)) {
+        diag_error(m->diag, op->loc, "%s needs a tensor map, which is not possible: %s", name, no_map);
+        return diag_note(m->diag, op->loc, "cp.async.bulk, which needs none, %s", no_bulk);
+    }
+    diag_error(m->diag, op->loc, "%s %s", name, no_bulk);
+    return diag_note(m->diag, op->loc, "a tensor map is not possible either: %s", no_map);
+}
+
+/* Chooses between one cp.async.bulk, which `plan` describes, and a map: false after an error. A tile that bulk has to
+ * check goes by a map where it can, unless the text says `via = bulk`. */
+static bool choose(Module *m, const Op *op, const MemoryTile *source, BulkPlan *plan)
+{
+    const char *no_map, *why = bulk_reason(m, op, source);
     bool asked = op_via(op) == VIA_tensor;
     if (op_via(op) == VIA_bulk) {
         plan->why = "the text says via = bulk";
@@ -186,8 +205,7 @@ static bool choose(Module *m, const Op *op, const char *why, BulkPlan *plan)
         return diag_error(m->diag, op->loc, "via = tensor is not possible: %s", no_map);
     if (plan->tensor || !why)
         return true;
-    diag_error(m->diag, op->loc, "%s %s", op_info[op->code].name, why);
-    return diag_note(m->diag, op->loc, "a tensor map is not possible either: %s", no_map);
+    return report_neither(m, op, source, why, no_map);
 }
 
 bool bulk_plan(Module *m, const Op *op, BulkPlan *plan)
@@ -196,7 +214,7 @@ bool bulk_plan(Module *m, const Op *op, BulkPlan *plan)
     BulkFence fence = fence_of(op);
     *plan = (BulkPlan){.bytes = bulk_bytes(op), .checked = access_checked_dims(op, &source),
                        .fence = fence && is_fenced(op, fence) ? BULK_NO_FENCE : fence};
-    return choose(m, op, bulk_reason(m, op, &source), plan);
+    return choose(m, op, &source, plan);
 }
 
 bool bulk_goes_by_map(Module *m, const Op *op, TensorMap *map)
