@@ -135,14 +135,13 @@ static bool measure_layouts(Cublas *c, double *us, const char **layout)
         const char *name;
         MeasureLaunch *launch;
     } layouts[] = {{"nk", launch_nk}, {"kn", launch_kn}};
-    double times[MEASURE_REPLAYS];
-    unsigned launches;
+    MeasureTimes times;
     *us = INFINITY;
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
         const MeasureWork work = {layouts[i].launch, c, c->copies};
-        if (!measure_graph(c->measure, &work, c->settings->state, &launches, times))
+        if (!measure_graph(c->measure, &work, c->settings->state, &times))
             return false;
-        double median = measure_summary(times).median;
+        double median = measure_summary(&times).median;
         *layout = median < *us ? layouts[i].name : *layout;
         *us = fmin(*us, median);
     }

@@ -199,11 +199,10 @@ static bool check_product(Device *d, double *error)
 
 static bool median(Device *d, const MeasureWork *work, const MeasureWork *flush, double *us)
 {
-    double times[MEASURE_REPLAYS];
-    unsigned launches;
-    bool ok = flush ? measure_events(&d->measure, work, flush, times)
-                    : measure_graph(&d->measure, work, d->settings->state, &launches, times);
-    *us = ok ? measure_summary(times).median : NAN;
+    MeasureTimes times;
+    bool ok = flush ? measure_events(&d->measure, work, flush, &times)
+                    : measure_graph(&d->measure, work, d->settings->state, &times);
+    *us = ok ? measure_summary(&times).median : NAN;
     return ok;
 }
 

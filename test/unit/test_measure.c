@@ -53,32 +53,46 @@ static int close_device(void **state)
     return 0;
 }
 
-static double milliseconds_of(MeasureState state)
+static double milliseconds_of(MeasureState state, unsigned *count)
 {
-    double us[MEASURE_REPLAYS];
-    unsigned launches;
+    MeasureTimes times;
     int64_t begin = now();
-    assert_true(measure_graph(&measure, &work, state, &launches, us));
-    assert_true(launches > 0);
+    assert_true(measure_graph(&measure, &work, state, &times));
+    assert_true(times.launches > 0 && times.count <= MEASURE_REPLAYS);
+    *count = times.count;
     return (double)(now() - begin) / NS_OF_MS;
 }
 
 static void test_states(void **state)
 {
     (void)state;
-    assert_true(milliseconds_of(MEASURE_RESTED) >= MEASURE_REST_MS);
-    assert_true(milliseconds_of(MEASURE_LOADED) >= MEASURE_LOAD_MS);
+    unsigned count;
+    assert_true(milliseconds_of(MEASURE_RESTED, &count) >= MEASURE_REST_MS);
+    assert_int_equal(count, MEASURE_REPLAYS);
+    assert_true(milliseconds_of(MEASURE_LOADED, &count) >= MEASURE_LOAD_MS);
+    assert_int_equal(count, MEASURE_REPLAYS);
 }
 
-/* Replays of 8 ms: the one that wakes the device and two that count begin within a burst. */
+/* Replays of 8 ms: the one that wakes the device and two that count begin within a burst. The last
+ * burst ends what takes long. */
 static void test_bursts(void **state)
 {
     (void)state;
     enum { A_BURST = 2 };
+    unsigned count;
     setenv("TILUS_FAKE_REPLAY_MS", "8", 1);
-    double ms = milliseconds_of(MEASURE_RESTED);
+    double ms = milliseconds_of(MEASURE_RESTED, &count);
     unsetenv("TILUS_FAKE_REPLAY_MS");
-    assert_true(ms >= MEASURE_REPLAYS / A_BURST * (MEASURE_REST_MS + 8.0 * (1 + A_BURST)));
+    assert_in_range(count, MEASURE_BURSTS, MEASURE_BURSTS * A_BURST);
+    assert_true(ms >= MEASURE_BURSTS * (MEASURE_REST_MS + 8.0 * 2));
+}
+
+static void test_summary(void **state)
+{
+    (void)state;
+    MeasureTimes few = {.us = {9, 1, 8, 2, 7, 3, 6, 4, 5, 10}, .count = 10};
+    Summary s = measure_summary(&few);
+    assert_true(s.median == 5.5 && s.low == 2 && s.high == 9);
 }
 
 /* As long as the replays before took, less what has passed since. */
@@ -102,7 +116,7 @@ static void test_rest_between(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_states),
-                                       cmocka_unit_test(test_bursts),
+                                       cmocka_unit_test(test_bursts), cmocka_unit_test(test_summary),
                                        cmocka_unit_test(test_rest_between)};
     return cmocka_run_group_tests(tests, open_device, close_device);
 }

@@ -66,12 +66,13 @@ static bool time_launch(const Measure *m, const MeasureWork *work, unsigned copy
 }
 
 bool measure_events(Measure *m, const MeasureWork *work, const MeasureWork *flush,
-                    double us[static MEASURE_REPLAYS])
+                    MeasureTimes *times)
 {
     bool ok = true;
-    for (unsigned i = 0; ok && i < MEASURE_REPLAYS; i++)
+    *times = (MeasureTimes){.count = MEASURE_REPLAYS, .launches = 1};
+    for (unsigned i = 0; ok && i < times->count; i++)
         ok = flush->launch(flush->data, i % flush->copies) &&
-             time_launch(m, work, i % work->copies, &us[i]);
+             time_launch(m, work, i % work->copies, &times->us[i]);
     return ok;
 }
 
@@ -163,35 +164,37 @@ static bool load(const Measure *m, const Graph *g)
     return ok;
 }
 
-static bool replays_loaded(const Measure *m, const Graph *g, double *us)
+static bool replays_loaded(const Measure *m, const Graph *g, MeasureTimes *times)
 {
-    return load(m, g) && replays(m, g, MEASURE_REPLAYS, us);
+    times->count = MEASURE_REPLAYS;
+    return load(m, g) && replays(m, g, times->count, times->us);
 }
 
 /* Replays in bursts, each after a rest; the first replay of a burst wakes the device and does
  * not count. However long one replay takes, what ran since the last rest is a burst at most. */
-static bool replays_rested(const Measure *m, const Graph *g, double *us)
+static bool replays_rested(const Measure *m, const Graph *g, MeasureTimes *times)
 {
+    unsigned *count = &times->count;
     double unused;
     bool ok = replay(m, g, &unused);            /* brings the graph to the device */
-    for (unsigned i = 0; ok && i < MEASURE_REPLAYS;) {
+    for (unsigned burst = 0; ok && burst < MEASURE_BURSTS && *count < MEASURE_REPLAYS; burst++) {
         rest(MEASURE_REST_MS * MILLISECOND);
         int64_t end = clock_nanoseconds() + MEASURE_BURST_MS * MILLISECOND;
         ok = replay(m, g, &unused);
         do
-            ok = ok && replay(m, g, &us[i++]);
-        while (ok && i < MEASURE_REPLAYS && clock_nanoseconds() < end);
+            ok = ok && replay(m, g, &times->us[(*count)++]);
+        while (ok && *count < MEASURE_REPLAYS && clock_nanoseconds() < end);
     }
     return ok;
 }
 
-bool measure_graph(Measure *m, const MeasureWork *work, MeasureState state,
-                   unsigned *launches, double us[static MEASURE_REPLAYS])
+bool measure_graph(Measure *m, const MeasureWork *work, MeasureState state, MeasureTimes *times)
 {
     Graph g = {0};
+    *times = (MeasureTimes){0};
     bool ok = count_launches(m, work, &g.launches) && capture(m, work, &g) &&
-              (state == MEASURE_LOADED ? replays_loaded : replays_rested)(m, &g, us);
-    *launches = g.launches;
+              (state == MEASURE_LOADED ? replays_loaded : replays_rested)(m, &g, times);
+    times->launches = g.launches;
     graph_close(m, &g);
     return ok;
 }
@@ -213,18 +216,18 @@ static bool replays_below(const Measure *m, const Graph *g, double best, double 
         unsigned skip, count;
         double most;            /* times the best */
     } stages[] = {{1, WARM_UP, 1.25}, {0, 10, 1.05}};
-    double times[MEASURE_REPLAYS];
+    MeasureTimes times = {.count = MEASURE_REPLAYS};
     *whole = true;
     for (size_t i = 0; *whole && i < sizeof stages / sizeof *stages; i++) {
-        if (!replays(m, g, stages[i].count, times))
+        if (!replays(m, g, stages[i].count, times.us))
             return false;
-        *us = least(times + stages[i].skip, stages[i].count - stages[i].skip);
+        *us = least(times.us + stages[i].skip, stages[i].count - stages[i].skip);
         *whole = best == 0 || *us <= stages[i].most * best;
     }
     if (!*whole)
         return true;
-    bool ok = replays(m, g, MEASURE_REPLAYS, times);
-    *us = ok ? measure_summary(times).median : 0;
+    bool ok = replays(m, g, times.count, times.us);
+    *us = ok ? measure_summary(&times).median : 0;
     return ok;
 }
 
@@ -251,10 +254,11 @@ static int compare_times(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-Summary measure_summary(double us[static MEASURE_REPLAYS])
+Summary measure_summary(MeasureTimes *times)
 {
-    enum { LAST = MEASURE_REPLAYS - 1 };
-    qsort(us, MEASURE_REPLAYS, sizeof *us, compare_times);
-    return (Summary){(us[LAST / 2] + us[MEASURE_REPLAYS / 2]) / 2, us[(LAST + 5) / 10],
-                     us[(9 * LAST + 5) / 10]};
+    const double *us = times->us;
+    unsigned count = times->count, last = count - 1;
+    qsort(times->us, count, sizeof *us, compare_times);
+    return (Summary){(us[last / 2] + us[count / 2]) / 2, us[(last + 5) / 10],
+                     us[(9 * last + 5) / 10]};
 }

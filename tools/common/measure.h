@@ -18,8 +18,9 @@
 #include <stdint.h>
 
 enum {
-    MEASURE_REPLAYS = 50,
-    MEASURE_REST_MS = 100,      /* without work, before each burst of MEASURE_RESTED */
+    MEASURE_REPLAYS = 50,       /* at most */
+    MEASURE_BURSTS = 10,        /* of MEASURE_RESTED, at most; of each one replay at least counts */
+    MEASURE_REST_MS = 100,      /* without work, before each burst */
     MEASURE_BURST_MS = 20,      /* after which no replay of a burst begins */
     MEASURE_LOAD_MS = 500,      /* of replays, before those of MEASURE_LOADED */
 };
@@ -53,10 +54,16 @@ void measure_close(Measure *m);
 
 typedef enum MeasureState { MEASURE_RESTED, MEASURE_LOADED } MeasureState;
 
-/* Microseconds a launch of each replay, in the order of time. A graph takes each copy equally
- * often, has *launches in all, and takes a millisecond or more. */
-bool measure_graph(Measure *m, const MeasureWork *work, MeasureState state,
-                   unsigned *launches, double us[static MEASURE_REPLAYS]);
+/* What was measured: microseconds a launch of each replay, or of each launch between events, in
+ * the order of time. */
+typedef struct MeasureTimes {
+    double us[MEASURE_REPLAYS];
+    unsigned count;             /* MEASURE_BURSTS at least */
+    unsigned launches;          /* in a replay */
+} MeasureTimes;
+
+/* Measures a graph, which takes each copy equally often, and a millisecond or more. */
+bool measure_graph(Measure *m, const MeasureWork *work, MeasureState state, MeasureTimes *times);
 
 /* The median of these times, from a rest as long as the replays before took. Where already the
  * first two are more than 1.25 times `best`, or ten more 1.05 times, the least of them, and no
@@ -64,15 +71,15 @@ bool measure_graph(Measure *m, const MeasureWork *work, MeasureState state,
 bool measure_graph_below(Measure *m, const MeasureWork *work, double best, double *us,
                          bool *whole);
 
-/* Microseconds a launch between events, each after `flush` was enqueued. */
+/* Measures launches between events, each after `flush` was enqueued. */
 bool measure_events(Measure *m, const MeasureWork *work, const MeasureWork *flush,
-                    double us[static MEASURE_REPLAYS]);
+                    MeasureTimes *times);
 
 typedef struct Summary {
     double median, low, high;   /* low and high: the 10th and the 90th percentile */
 } Summary;
 
 /* Sorts the times. */
-Summary measure_summary(double us[static MEASURE_REPLAYS]);
+Summary measure_summary(MeasureTimes *times);
 
 #endif

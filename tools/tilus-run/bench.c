@@ -81,8 +81,8 @@ static void bench_close(Bench *b)
 static bool measure(Bench *b)
 {
     const MeasureWork work = {launch_copy, b, b->copies}, flush = {flush_l2, b, 1};
-    return measure_graph(&b->measure, &work, MEASURE_RESTED, &b->launches, b->graph_us) &&
-           flush_open(b) && measure_events(&b->measure, &work, &flush, b->events_us);
+    return measure_graph(&b->measure, &work, MEASURE_RESTED, &b->graph) &&
+           flush_open(b) && measure_events(&b->measure, &work, &flush, &b->events);
 }
 
 int bench_run(Run *run)

@@ -32,8 +32,7 @@ typedef struct Bench {
     size_t bytes;               /* of all arguments */
     unsigned copies;
 
-    unsigned launches;          /* in the graph */
-    double graph_us[MEASURE_REPLAYS], events_us[MEASURE_REPLAYS];   /* of a launch */
+    MeasureTimes graph, events;
 } Bench;
 
 /* bench.c: measures and prints. Returns an exit code. */

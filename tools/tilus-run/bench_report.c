@@ -34,8 +34,8 @@ static void print_bytes(double bytes)
 static void print_protocol(const Bench *b)
 {
     double all = (double)b->copies * (double)b->copy_bytes;
-    printf("bench: %d replays of a graph of %u launches, over %u cop%s of all buffers (",
-           MEASURE_REPLAYS, b->launches, b->copies, b->copies == 1 ? "y" : "ies");
+    printf("bench: %u replays of a graph of %u launches, over %u cop%s of all buffers (",
+           b->graph.count, b->graph.launches, b->copies, b->copies == 1 ? "y" : "ies");
     print_bytes(all);
     printf("; the L2 cache has ");
     print_bytes((double)b->measure.l2);
@@ -80,9 +80,9 @@ static void print_rates(const Bench *b, const Summary columns[COLUMNS])
 void bench_report(Bench *b)
 {
     Measured *m = &b->run->measured;
-    const Summary columns[COLUMNS] = {measure_summary(b->graph_us),
-                                      measure_summary(b->events_us)};
-    m->launches = b->launches;
+    const Summary columns[COLUMNS] = {measure_summary(&b->graph),
+                                      measure_summary(&b->events)};
+    m->launches = b->graph.launches;
     m->copies = b->copies;
     m->bytes = b->bytes;
     memcpy(m->times, columns, sizeof m->times);
