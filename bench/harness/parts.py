@@ -25,8 +25,10 @@ TILELANG = [(16384, 16384), (43008, 14336), (14336, 14336), (57344, 14336), (143
             (9216, 9216), (36864, 9216), (9216, 36864)]
 TILELANG_TYPES = [("i4", "f16"), ("i2", "f16"), ("i2", "i8")]
 
-MODEL_TYPES = ["u8", "f6e3m2", "u4", "u2", "u1"]
-MODEL_SIZES = [1, 16, 64, 256, 4096]
+# Parts that are summed over the layers of models: types of their weights, and m of their steps.
+Steps = collections.namedtuple("Steps", "types sizes")
+STEPS = {"models": Steps(["u8", "f6e3m2", "u4", "u2", "u1"], [1, 16]),
+         "model-batches": Steps(["u8", "u4"], [1, 16, 64, 256, 4096])}
 
 
 def model(name, layers, hidden, heads, kv_heads, head, intermediate):
@@ -80,9 +82,9 @@ def tilelang():
             for n, k in TILELANG for weights, activations in TILELANG_TYPES]
 
 
-def models():
+def layers(steps):
     shapes = dict.fromkeys(shape for each in MODELS for shape in each.shapes.values())
-    return [Case(problem(weights, shape), MODEL_SIZES) for weights in MODEL_TYPES for shape in shapes]
+    return [Case(problem(weights, shape), steps.sizes) for weights in steps.types for shape in shapes]
 
 
 PARTS = {part.name: part for part in [
@@ -92,7 +94,8 @@ PARTS = {part.name: part for part in [
     Part("batch", "u4 at m = 1 to 4096, k x n = 8192 x 57344", batch()),
     Part("loaded", "the same under load, at the device's power limit", loaded(), ["--loaded"]),
     Part("tilelang", "TileLang's shapes V0 to V7, m = 1", tilelang()),
-    Part("models", "the layers of three models, m = 1 to 4096, summed per step", models()),
+    Part("models", "the layers of three models, m = 1 and 16, summed per step", layers(STEPS["models"])),
+    Part("model-batches", "the same of u8 and u4, m = 1 to 4096", layers(STEPS["model-batches"])),
     Part("compile", "200 configurations of the template to PTX, on this machine's processor", []),
 ]}
 

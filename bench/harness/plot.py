@@ -1,5 +1,6 @@
 """Plots of the newest complete sets, by gnuplot: PART.svg and PART.png beside PART.csv."""
 import collections
+import functools
 import pathlib
 import shutil
 import tempfile
@@ -7,7 +8,7 @@ import tempfile
 from . import machine, parts, peers, results
 
 SIZES = {"types-shapes": (1500, 900), "spectrum": (1000, 560), "batch": (1000, 620),
-         "tilelang": (1100, 560), "models": (1500, 960), "gemm": (1500, 860)}
+         "tilelang": (1100, 560), "models": (1200, 560), "model-batches": (1500, 860), "gemm": (1500, 860)}
 
 
 def cell(number):
@@ -103,27 +104,29 @@ def prepare_tilelang(rows, folder):
             "summary": "shapes V0 to V7 of TileLang's paper, m = 1 (TileLang itself was not measured)"}
 
 
-def prepare_models(rows, folder):
-    for panel, m in enumerate(parts.MODEL_SIZES, 1):
+def prepare_models(steps, rows, folder):
+    for panel, m in enumerate(steps.sizes, 1):
         lines = []
         for number, model in enumerate(parts.MODELS):
             library = [parts.step_sum(model, rows, weights, m, "cublas_us")
-                       for weights in parts.MODEL_TYPES]
+                       for weights in steps.types]
             known = sorted(ms for ms in library if ms is not None)
             line = [str(number), quoted(model.name),
                     cell(known[len(known) // 2] if known else None)]
-            for weights in parts.MODEL_TYPES:
+            for weights in steps.types:
                 line += [cell(parts.step_sum(model, rows, weights, m, "us")),
                          cell(parts.step_sum(model, rows, weights, m, "floor_us"))]
             lines.append(line)
         write(folder / f"panel{panel}", lines)
-    return {"data": str(folder / "panel%d"), "names": ";".join(parts.MODEL_TYPES),
-            "titles": ";".join(f"m = {m}" for m in parts.MODEL_SIZES),
-            "summary": "the layers of three models, m = 1 to 4096, beside cuBLAS alone"}
+    return {"data": str(folder / "panel%d"), "names": ";".join(steps.types), "series": len(steps.types),
+            "titles": ";".join(f"m = {m}" for m in steps.sizes), "panels": len(steps.sizes),
+            "summary": "the layers of three models, beside cuBLAS alone"}
 
 
 PREPARE = {"types-shapes": prepare_types_shapes, "spectrum": prepare_spectrum,
-           "batch": prepare_batch, "tilelang": prepare_tilelang, "models": prepare_models}
+           "batch": prepare_batch, "tilelang": prepare_tilelang,
+           **{name: functools.partial(prepare_models, steps) for name, steps in parts.STEPS.items()}}
+SCRIPTS = {"model-batches": "models"}       # of other names than the part
 
 
 # ---- gnuplot ---------------------------------------------------------------------------
@@ -135,7 +138,7 @@ def draw(name, variables, out, kind):
     words = ["gnuplot"]
     for variable, value in settings.items():
         words += ["-e", f"{variable}={value if isinstance(value, int) else quoted(value)}"]
-    machine.command(words + [machine.BENCH / "plots" / f"{name}.gp"])
+    machine.command(words + [machine.BENCH / "plots" / f"{SCRIPTS.get(name, name)}.gp"])
 
 
 def draw_both(name, variables, options):

@@ -23,11 +23,11 @@ def row_cells(problem, m, row, known):
             number(best / row["us"] if best else None, ".2f")]
 
 
-def model_cells(rows):
+def model_cells(steps, rows):
     """Milliseconds of all products of a step: ours, and of cuBLAS."""
     for model in parts.MODELS:
-        for m in parts.MODEL_SIZES:
-            for weights in parts.MODEL_TYPES:
+        for m in steps.sizes:
+            for weights in steps.types:
                 ours, floor, library = (parts.step_sum(model, rows, weights, m, name)
                                         for name in ("us", "floor_us", "cublas_us"))
                 yield [model.name, str(m), weights, number(ours, ".2f"), number(floor, ".2f"),
@@ -50,7 +50,7 @@ def run(part, options):
     print(f"{part.summary}; {name.device}, driver {name.driver}, revision {name.revision}\n")
     print("\n".join(table(HEAD, [row_cells(*key, rows[key], known)
                                  for key in parts.rows(part) if key in rows])))
-    if part.name == "models":
+    if part.name in parts.STEPS:
         head = ["model", "m", "weights", "ms a step", "floor", "cuBLAS f16"]
-        print("\n" + "\n".join(table(head, model_cells(rows))))
+        print("\n" + "\n".join(table(head, model_cells(parts.STEPS[part.name], rows))))
     return True
