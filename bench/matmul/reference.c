@@ -96,7 +96,7 @@ static void compute_row(const Reference *r, const double *a, double sums[CHECKED
         sums[i] *= up[i] / (1 + exp(-sums[i]));
 }
 
-/* Rows are shared out to threads by parts. */
+/* PART_ROWS is how many rows a thread takes at a time. */
 enum { PART_ROWS = 16 };
 
 typedef struct Comparison {

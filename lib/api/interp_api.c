@@ -35,7 +35,8 @@ static tilus_status interpret(tilus_module *module, const char *program, const t
                                                                          : TILUS_ERROR_PROGRAM;
 }
 
-/* The caller's floating-point environment may round otherwise, or take subnormal numbers for 0. */
+/* Interprets in the default floating-point environment: the caller's may round differently, or flush
+ * subnormal numbers to zero. */
 tilus_status tilus_interpret(tilus_module *module, const char *program,
                              const tilus_arg *args, size_t arg_count,
                              const tilus_buffer *buffers, size_t buffer_count,

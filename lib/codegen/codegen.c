@@ -228,14 +228,14 @@ static bool check_name(Codegen *cg, const Program *p)
     return diag_error(cg->diag, p->loc, "PTX has no function called %s", p->name);
 }
 
-/* Keeps code generation from reassociating where that would take minutes. False after an error. */
+/* Generates code as at -O0 where NaryReassociate would take more than seconds. False after an error. */
 static bool limit_reassociation(Codegen *cg, const Program *p, LLVMValueRef f)
 {
     int64_t chain = llvm_long_chain(cg, f);
     cg->chained |= chain > 0;
     return !chain || diag_warning(cg->diag, WARNING_LIMITS, p->loc,
-                                  "@%s has chains of up to %lld integer operations, each of the one "
-                                  "before: they are not reassociated, and its code may be slower",
+                                  "@%s has chains of up to %lld dependent integer operations, which LLVM would "
+                                  "reassociate in cubic time: code is generated as at -O0, and may be slower",
                                   p->name, (long long)chain);
 }
 

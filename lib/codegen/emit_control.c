@@ -52,8 +52,8 @@ static bool emit_planned(Codegen *cg, const Op *op, Plan *plan)
            planned[op->code](cg, op, plan);
 }
 
-/* Lowers an op without regions. Its plan of 5 KB lies on the stack: were this inlined, so would those
- * of all loops around an op, which nest deeper than a thread of 1 MB has room for. */
+/* Lowers an op without regions. Not inlined: its plan of 5 KB would be in the frame of every loop around
+ * the op, and nested loops would overflow a stack of 1 MB. */
 __attribute__((noinline)) static bool emit_planned_leaf(Codegen *cg, const Op *op)
 {
     Plan plan;

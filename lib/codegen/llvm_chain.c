@@ -9,11 +9,11 @@
  *   %4 = add i32 %3, %d            1 */
 #include "codegen/internal.h"
 
-/* The time that the pass may take, as a sum of squares of lengths: one to two seconds. Chains of kernels
+/* WORK bounds the pass's time, as a sum of squares of lengths, to one or two seconds. Chains of kernels
  * that ship have up to 22 operations. */
 enum { SHORT = 32, WORK = 1 << 21 };
 
-/* The instructions of a function with their places in chains, a table by address. */
+/* Chains maps an instruction's address to its place in a chain. */
 typedef struct Chains {
     LLVMValueRef *values;
     int64_t *lengths;

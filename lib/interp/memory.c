@@ -18,7 +18,7 @@ bool interp_allocate_shared(Interp *in, const Op *op)
     if (!copies_ended(in, memory, op) || !products_ended(in, memory, op))
         return false;
     memset(memory->defined, 0, (size_t)memory->size);
-    memory->cluster = in->block_count;
+    memory->allocated_in = in->block_count;
     return true;
 }
 
@@ -231,7 +231,7 @@ static bool access_begin(Interp *in, const Op *op, Tile *tile)
 bool view_turn_to_rank(Interp *in, const Op *op, View *view, int64_t rank)
 {
     view->memory = view->memory->of_rank[rank];
-    if (view->memory->cluster == in->block_count)
+    if (view->memory->allocated_in == in->block_count)
         return true;
     diag_error(in->diag, op->loc, "accesses %s of rank %lld, which that block has not allocated yet",
                view->name, (long long)rank);

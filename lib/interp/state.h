@@ -111,7 +111,7 @@ typedef struct Memory {
     unsigned char *defined;     /* a bit for each of data's; NULL: all defined */
     ByteHistory **pages;        /* HISTORY_PAGE bytes each, made when touched */
     struct Memory **of_rank;    /* shared: that of each block that runs together */
-    uint32_t cluster;           /* shared: Interp.block_count when its block allocated it last */
+    uint32_t allocated_in;      /* shared: Interp.block_count when its block last allocated it; 0: never */
 } Memory;
 
 enum { HISTORY_PAGE = 1024 };

@@ -7,7 +7,12 @@
 
 #include <math.h>
 
-enum { ROWS_KINDS = 3, ROWS_LEAST = 32, WGMMA_KINDS = 3, TILES_OF_PAIRS = 16 };
+enum {
+    ROWS_KINDS = 3,
+    ROWS_LEAST = 32,
+    TILES_OF_PAIRS = 16,        /* of 8 rows, at most */
+    TILES_STEP = 2,             /* M_STEP, in tiles of 8 rows */
+};
 
 int64_t experts_tiles(const tilus_matmul_plan *plan, int64_t m, int64_t tile)
 {
@@ -18,6 +23,9 @@ int64_t experts_tiles(const tilus_matmul_plan *plan, int64_t m, int64_t tile)
 
 /* ---- the choice ----------------------------------------------------------- */
 
+/* WgmmaKind tells what scales of a product by wgmma multiply, and how its fragments are made. */
+typedef enum WgmmaKind { ON_SUMS, ON_WEIGHTS, BY_SINGLES, WGMMA_KINDS } WgmmaKind;
+
 typedef struct Search {
     const tilus_matmul_plan *plan;
     int64_t m;
@@ -26,10 +34,7 @@ typedef struct Search {
     Choice wgmma[ROWS_KINDS][WGMMA_KINDS];
 } Search;
 
-/* What experts' rows are multiplied by wgmma with: scales on sums, or on weights by pairs of fragments or single ones. */
-enum { ON_SUMS, ON_WEIGHTS, BY_SINGLES };
-
-static int wgmma_kind(const MatmulConfig *c)
+static WgmmaKind wgmma_kind(const MatmulConfig *c)
 {
     return matmul_has_single_fragments(c) ? BY_SINGLES : c->scale_weights ? ON_WEIGHTS : ON_SUMS;
 }
@@ -45,20 +50,19 @@ static int64_t touched_experts(const Search *s)
     return s->plan->spec.experts < s->m ? s->plan->spec.experts : s->m;
 }
 
-/* Returns the microseconds of a tile by wgmma, with as many multiprocessors as share its iterations. Those of 256 of n were
- * measured on an H200, with u4 of 4096 x 7168, 64 experts; wider types in f8e4m3. */
+/* Returns the microseconds that a tile of rows takes by wgmma: its iterations, shared out to the multiprocessors. Those of 256
+ * of n were measured on an H200, with u4 of 4096 x 7168 and 64 experts; wider types in f8e4m3. */
 static double tile_time(const Search *s, const MatmulConfig *c)
 {
     const double iteration_us = 0.5, row_us = 0.0081, on_sums = 0.9, few_on_weights = 0.1,
                  single_us = 0.18, single_row_us = 0.005, bit_us = 0.05;
     enum { FEW = 64, FEW_BITS = 4 };
     int bits = dtype_bits(s->plan->spec.weights);
-    double rows = 8.0 * c->tiles, us = iteration_us + row_us * rows + (bits > FEW_BITS ? bit_us * (bits - FEW_BITS) : 0);
+    double rows = 8.0 * c->tiles, share = (double)matmul_iterations(&s->plan->spec, c) / s->plan->device.multiprocessors;
     if (matmul_has_single_fragments(c))
-        us = single_us + single_row_us * rows;
-    else
-        us = c->scale_weights ? us + (rows <= FEW ? few_on_weights : 0) : us * on_sums;
-    return us * (double)matmul_iterations(&s->plan->spec, c) / s->plan->device.multiprocessors;
+        return share * (single_us + single_row_us * rows);
+    double us = iteration_us + row_us * rows + (bits > FEW_BITS ? bit_us * (bits - FEW_BITS) : 0);
+    return share * (c->scale_weights ? us + (rows <= FEW ? few_on_weights : 0) : us * on_sums);
 }
 
 /* Returns the microseconds of a product by wgmma, whose last rows of an expert are a tile of `rest` where they fit; NULL:
@@ -207,11 +211,10 @@ static void arrange_few(tilus_matmul_plan *plan, int bucket)
 /* Considers tiles of all sizes for the last rows of experts, by a kernel that is `like` another one by pairs of fragments. */
 static void choose_last(const Search *s, Choice choice, const MatmulConfig *like, Choice *best)
 {
-    enum { STEP = 2 };              /* M_STEP, in tiles of 8 rows */
     const double gain = 0.97;       /* of two kernels, at least */
     const tilus_matmul_plan *plan = s->plan;
     choice.rest = *like;
-    for (int tiles = STEP; tiles < choice.config.tiles && tiles <= TILES_OF_PAIRS; tiles += STEP) {
+    for (int tiles = TILES_STEP; tiles < choice.config.tiles && tiles <= TILES_OF_PAIRS; tiles += TILES_STEP) {
         choice.rest.tiles = tiles;
         choice.us = fmax(wgmma_time(s, &choice.config, &choice.rest), s->floor);
         if (choice.us < best->us * (best->rest.tiles ? 1 : gain) &&
@@ -223,12 +226,11 @@ static void choose_last(const Search *s, Choice choice, const MatmulConfig *like
 /* Considers two kernels for a bucket: tiles of all sizes, and smaller ones for last rows. */
 static void choose_two(const Search *s, int kind, Choice *best)
 {
-    enum { STEP = 2, LEAST = 2 * STEP };
     const tilus_matmul_plan *plan = s->plan;
     const Choice *known = s->wgmma[kind];
     for (int i = ON_SUMS; i <= ON_WEIGHTS; i++) {
         Choice choice = known[i];
-        for (int tiles = LEAST; known[i].us > 0 && tiles <= TILES_OF_PAIRS; tiles += STEP) {
+        for (int tiles = 2 * TILES_STEP; known[i].us > 0 && tiles <= TILES_OF_PAIRS; tiles += TILES_STEP) {
             choice.config.tiles = tiles;
             if (matmul_config_fits(&plan->spec, &choice.config, &plan->device))
                 choose_last(s, choice, &known[i].config, best);

@@ -121,7 +121,7 @@ static bool check_nested(Op *op, void *data)
     const Effect effect = op_info[op->code].effect;
     bool inside = op->parent != p->loop->regions[0];
     if (inside && (planner_is_copy(p, op) || is_copy_barrier(p, op)))
-        return CURE(p, op_is_loop(op->parent->parent)
+        return CURE(p, op->parent->parent->code == OP_for
                            ? "give the inner loop constant bounds and mark it unroll"
                            : "move it into the loop's own body"),
                REFUSE(p, op, "%s is inside of another op of its body", planner_op_text(p, op));

@@ -270,7 +270,7 @@ static void unroll_region(Unroll *u, Region *r)
 
 /* ---- pipelined loops --------------------------------------------------------------- */
 
-static bool is_no_copy(Op *op, void *data)
+static bool goes_on_without_copy(Op *op, void *data)
 {
     OpAccess written;
     (void)data;
@@ -278,19 +278,19 @@ static bool is_no_copy(Op *op, void *data)
            written.tile.memory->type->kind != TYPE_SHARED;
 }
 
-/* Returns true when no loop of `r` whose iterations are all copied copies to shared memory. */
-static bool has_no_copying_loop(const Region *r)
+/* Returns true when a loop of `r` that is unrolled whole copies to shared memory. */
+static bool has_copying_loop(const Region *r)
 {
     for (const Op *op = r->first; op; op = op->next)
         if (wants_copies(op) && for_unrolls_all(op) &&
-            !region_walk(op->regions[0], is_no_copy, NULL))
-            return false;
-    return true;
+            !region_walk(op->regions[0], goes_on_without_copy, NULL))
+            return true;
+    return false;
 }
 
 static bool unroll_in_pipelined(Op *op, void *data)
 {
-    if (op->code == OP_for && for_stages(op) > 1 && !has_no_copying_loop(op->regions[0]))
+    if (op->code == OP_for && for_stages(op) > 1 && has_copying_loop(op->regions[0]))
         unroll_region(data, op->regions[0]);
     return true;
 }

@@ -4,9 +4,9 @@
 
 #include "ir/ir.h"
 
-/* Unrolls inner loops of loops marked `pipelined` whose iterations are all to be copied and that
- * copy to shared memory, as pipelined copies stand in the loop's own body. Canonicalizes and
- * returns true when there were some. */
+/* Unrolls the inner loops of each loop marked `pipelined` in whose body a loop that is unrolled
+ * whole copies to shared memory: pipelined copies stand in the loop's own body. Canonicalizes, and
+ * returns true when something changed. */
 bool unroll_copying_loops(Program *p);
 
 #endif

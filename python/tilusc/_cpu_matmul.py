@@ -62,7 +62,9 @@ def unpack(plan: "Plan", packed: Any, type_: str, first: int, count: int, expert
     if plan.device != "cpu":
         raise ArgumentError(f"the plan is for {plan.device}, which is only described: it packs, and cannot unpack")
     matrices = plan.problem.experts or 1
-    whole = packed if expert is None else packed.reshape(matrices, plan.packed_size)[expert]
+    _described("packed", gathered(packed), "u8", plan.packed_size * matrices)
+    whole = gathered(packed).reshape(matrices, plan.packed_size)[expert or 0]
+    plan.check_matrix(_described("packed", whole, "u8", plan.packed_size).address)
     sent = _bytes("packed", whole, "u8", plan.packed_size)
     out = _empty(packed, (plan.problem.n, count), type_)
     array = _described("out", out, type_, tuple(out.shape))

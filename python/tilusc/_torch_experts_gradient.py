@@ -94,7 +94,10 @@ def _rows_of(problem: Problem, m: int, offsets: Tensor, ids: Optional[Tensor]) -
 
 def _added(rows: Tensor, places: Tensor, shape: Tuple[int, ...]) -> Tensor:
     """Adds rows up at their places, in f32, in the same order each time."""
-    return rows.new_zeros(shape, dtype=torch.float32).index_put((places,), rows.float(), accumulate=True)
+    sums = rows.new_zeros(shape, dtype=torch.float32)
+    if rows.is_cuda:            # where index_add has no fixed order, as index_put has none in host memory
+        return sums.index_put((places,), rows.float(), accumulate=True)
+    return sums.index_add(0, places, rows.float())
 
 
 def keep_experts(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:

@@ -118,11 +118,11 @@ class Transformed(torch.autograd.Function):
         return ctx.derivative(*tangents)
 
 
-def _any_requires_grad(*given: Any) -> bool:
+def any_requires_grad(*given: Any) -> bool:
     return any(isinstance(value, Tensor) and value.requires_grad for value in given)
 
 
-_any_requires_grad = getattr(torch._C, "_any_requires_grad", _any_requires_grad)
+any_requires_grad = getattr(torch._C, "_any_requires_grad", any_requires_grad)
 _PLAIN = Tensor, torch.nn.Parameter
 
 
@@ -131,7 +131,7 @@ def differentiable(operator: Operator, run: Callable[..., Tensor]) -> Callable[.
     transform or subclass of torch is to see, go to `run` at once: by torch.library.register_autograd a call of a small
     product would take twice as long."""
     op, keep, gradient = operator.op.default, operator.keep, operator.gradient
-    arguments, plain, enabled, any_requires_grad = len(op._schema.arguments), _PLAIN, torch.is_grad_enabled, _any_requires_grad
+    arguments, plain, enabled, any_wants = len(op._schema.arguments), _PLAIN, torch.is_grad_enabled, any_requires_grad
     modes, transforms = torch._C._len_torch_dispatch_stack, in_transform
 
     class Product(torch.autograd.Function):
@@ -151,7 +151,7 @@ def differentiable(operator: Operator, run: Callable[..., Tensor]) -> Callable[.
             return (None, *gradient(ctx, ctx.needs_input_grad[1:], grads[0]))
 
     def product(keyset: Any, *given: Any) -> Tensor:
-        if enabled() and any_requires_grad(*given):
+        if enabled() and any_wants(*given):
             return Product.apply(keyset, *given, *(None,) * (arguments - len(given)))   # those that are as by default
         a = given[0]
         if type(a) is Tensor and type(given[1]) in plain and not modes() and not transforms() and not a.is_meta:
@@ -292,7 +292,7 @@ def keep_product(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
     a, packed, ctx.problem, bias, residual, norm = inputs
     problem = Problem.parse(ctx.problem)
     bent = not is_linear(problem)
-    ctx.of_a = a.dtype
+    ctx.of_a, ctx.of_residual = a.dtype, None if residual is None else residual.shape
     save(ctx, packed, a if bent or norm is not None else None, bias if bent else None,
          residual if problem.multiply else None, norm)
 
@@ -314,8 +314,8 @@ def product_gradient(ctx: Any, needs: Tuple[bool, ...], grad: Tensor) -> Tuple[O
         if norm is not None:
             of_a, of_norm = through_norm(a, norm, problem.eps, of_a)
     of_bias = of_sums.float().flatten(0, -2).sum(0).to(grad.dtype) if needs_bias else None
-    return (of_a if needs_a else None, None, None, of_bias, of_residual if needs_residual else None,
-            of_norm if needs_norm else None)
+    return (of_a if needs_a else None, None, None, of_bias,
+            of_residual.reshape(ctx.of_residual) if needs_residual else None, of_norm if needs_norm else None)
 
 
 _library = torch.library.Library("tilusc", "FRAGMENT")

@@ -208,11 +208,12 @@ class Products:
             for address in taken.values():
                 self.release(address)
 
-
     def unpack(self, request: Dict[str, Any]) -> bytes:
         with self.planned(request) as plan:
-            packed, to = self.upload(request["packed"]), self.upload(bytes(request["result_size"]))
+            packed = to = 0
             try:
+                packed = self.upload(request["packed"])
+                to = self.upload(bytes(request["result_size"]))
                 check(matmul().tilus_matmul_unpack_device(plan, None, packed, request["k_first"], request["k_count"],
                                                           request["type"].encode(), to))
                 return self.download(to, request["result_size"])

@@ -202,6 +202,13 @@ def _bytes_of(packed: Any) -> Any:
     return np.frombuffer(packed, np.uint8) if isinstance(packed, (bytes, bytearray)) else gathered(packed)
 
 
+def _size_of_each(size: int, count: int) -> int:
+    """Divides the bytes of packed weights by the number of matrices."""
+    if size % count:
+        raise ArgumentError(f"packed weights: {size} bytes are not {count} experts of equal size")
+    return size // count
+
+
 def _rows(m: Any) -> int:
     if integer("m", m) < 0:
         raise ArgumentError(f"m = {m}, not a number of rows")
@@ -370,20 +377,24 @@ class Plan:
         if is_tensor(packed):
             import torch
             packed = packed.detach().contiguous().view(-1).view(torch.uint8)
-            size = packed.numel() // count
-            tails = packed[:size * count].view(count, size)[:, -c.TILUS_MATMUL_IDENTITY:].cpu().numpy()
+            size = _size_of_each(packed.numel(), count)
+            tails = packed.view(count, size)[:, -c.TILUS_MATMUL_IDENTITY:].cpu().numpy()
         else:
             packed = _bytes_of(packed)
             array = described("packed", packed)
             if array.device is not None or not array.contiguous:
                 raise ArgumentError("packed is neither a tensor nor contiguous in host memory")
-            size = array.size // count
+            size = _size_of_each(array.size, count)
             packed = np.frombuffer((ctypes.c_char * array.size).from_address(array.address), np.uint8)
-            tails = packed[:size * count].reshape(count, size)[:, -c.TILUS_MATMUL_IDENTITY:]
+            tails = packed.reshape(count, size)[:, -c.TILUS_MATMUL_IDENTITY:]
         one = np.empty(size, np.uint8)      # of which only the identity is read
         for tail in tails:
             one[size - len(tail):] = tail
             check(self._native.tilus_matmul_packed_check(self.handle, one.ctypes.data, size))
+
+    def check_matrix(self, address: int) -> None:
+        """Raises where the `packed_size` bytes of a matrix in host memory are not of this plan."""
+        check(self._native.tilus_matmul_packed_check(self.handle, address, self.packed_size))
 
     def unpack(self, packed: Any, type: str = "", *, k_first: int = 0, k_count: Optional[int] = None) -> Any:
         """Unpacks weights to a matrix [n, k] of `type`, f16, bf16 or f32, by default that of `activations`: (code - zero) *
@@ -401,7 +412,6 @@ class Plan:
         if isinstance(self.device, int):
             self._check_arrays(packed=packed)
         else:
-            self.check(packed)
             packed = packed if is_tensor(packed) else _bytes_of(packed)
         name = type or ("bf16" if problem.activations == "bf16" else "f16")
         if not problem.experts:

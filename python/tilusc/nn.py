@@ -174,7 +174,7 @@ class QuantizedLinear(torch.nn.Module):
     def _cast(self, x: torch.Tensor, residual: Optional[torch.Tensor], norm: Optional[torch.Tensor]) -> Any:
         """Gives tensors the types of the product, under autocast, as torch does for its own layers."""
         problem = self.problem
-        if not isinstance(x, torch.Tensor) or not torch.is_autocast_enabled(x.device.type):
+        if not isinstance(x, torch.Tensor) or x.is_meta or not torch.is_autocast_enabled(x.device.type):
             return x, residual, norm
         return (_cast(x, problem.activations), None if residual is None else _cast(residual, problem.result),
                 None if norm is None else _cast(norm, problem.activations))
@@ -198,11 +198,12 @@ class QuantizedLinear(torch.nn.Module):
         return self.problem_text
 
     def _apply(self, function: Any, *rest: Any, **more: Any) -> "QuantizedLinear":
-        """Moves the layer. Its bias keeps the type of results, which `half`, `float` and `to(dtype)` change elsewhere."""
+        """Moves the layer. Its bias keeps its numbers and the type of results, whatever `half`, `float` and `to(dtype)` do."""
+        kept = self._buffers.get("bias")
         super()._apply(function, *rest, **more)
         bias = self._buffers.get("bias")
         if bias is not None and bias.dtype is not self._result:
-            self._buffers["bias"] = bias.to(self._result)
+            self._buffers["bias"] = (bias if kept.is_meta else kept).to(bias.device, self._result)
         return self
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
@@ -303,7 +304,7 @@ class QuantizedExperts(torch.nn.Module):
         for name, given in (("chosen", chosen), ("route", route)):
             if given.shape[-1:] != (top,) or given.numel() * self.problem.k != x.numel() * top:
                 raise ArgumentError(f"{name} is {list(given.shape)}, not {[*x.shape[:-1], top]}")
-        if torch.is_autocast_enabled(x.device.type):
+        if not x.is_meta and torch.is_autocast_enabled(x.device.type):
             x = _cast(x, self.problem.activations)
             residual = None if residual is None else _cast(residual, self.problem.result)
         rows = x.reshape(-1, x.shape[-1])

@@ -64,6 +64,8 @@ def _matmul_out(a: torch.Tensor, packed: torch.Tensor, problem: str, bias: Optio
                 out: torch.Tensor) -> None:
     if in_forward_mode():
         refuse_tangents(a, bias, residual, norm)
+    if torch.is_grad_enabled() and _gradient.any_requires_grad(a, bias, residual, norm):
+        raise ArgumentError("matmul.out has no gradient, but an argument requires one: call matmul, or torch.no_grad()")
     multiply = _find(problem, a.get_device())
     multiply(a, packed, bias, residual, out) if norm is None else multiply(a, packed, bias, residual, out, None, norm)
 

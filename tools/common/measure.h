@@ -54,8 +54,8 @@ void measure_close(Measure *m);
 
 typedef enum MeasureState { MEASURE_RESTED, MEASURE_LOADED } MeasureState;
 
-/* What was measured: microseconds a launch of each replay, or of each launch between events, in
- * the order of time. */
+/* MeasureTimes holds microseconds a launch, of each replay or of each launch between events, in the
+ * order of time. */
 typedef struct MeasureTimes {
     double us[MEASURE_REPLAYS];
     unsigned count;             /* MEASURE_BURSTS at least */

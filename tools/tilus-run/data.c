@@ -175,10 +175,10 @@ static bool is_code(const Stream *s, double code)
 static const char *check_first_code(const Stream *s)
 {
     return s->number_count == 0 || (is_code(s, s->numbers[0]) && s->numbers[0] < 0x1p63)
-               ? NULL : "the first code is none of the type";
+               ? NULL : "the first code is not a code of the type";
 }
 
-/* One code of a range at least is a finite number. */
+/* Checks a range of codes: both ends are codes of the type, and at least one code in it is finite. */
 static const char *check_codes(const Stream *s)
 {
     if (s->number_count == 0)

@@ -1,5 +1,6 @@
 """Gradients of products with packed weights, beside those of dense ones by torch in f64: on the CPU engine, on a GPU where
 there is one."""
+import copy
 import dataclasses
 import importlib.util
 from pathlib import Path
@@ -195,6 +196,10 @@ def test_layer(device):
     empty = torch.zeros(0, 256, device=device).half().requires_grad_()
     layer(empty).sum().backward()
     assert empty.grad.shape == (0, 256)
+    added = QuantizedLinear(dataclasses.replace(layer.problem, residual=True), layer.packed, layer.bias)
+    residual = torch.randn(10, 256, device=device).half().requires_grad_()      # flat, beside x of three dimensions
+    added(x, residual).backward(grad)
+    assert torch.equal(residual.grad, grad.reshape(10, 256))
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -341,6 +346,13 @@ def test_what_has_no_gradient_says_so():
         y.sum().backward()
     with pytest.raises(tilusc.Error, match="products of i8 have bit planes"):
         plan(problem, "cpu").unpack(packed)
+    layer, out = make_layer("cpu"), torch.empty(2, 96).half()
+    x = torch.ones(2, 256).half().requires_grad_()
+    with pytest.raises(tilusc.ArgumentError, match="matmul.out has no gradient"):
+        op.out(x, layer.packed, layer.problem_text, layer.bias, out=out)
+    with torch.no_grad():
+        op.out(x, layer.packed, layer.problem_text, layer.bias, out=out)
+    assert torch.equal(out, layer(x))
 
 
 def test_unpacking_checks_what_it_gets():
@@ -364,6 +376,15 @@ def test_unpacking_checks_what_it_gets():
     with pytest.raises(tilusc.ArgumentError, match="only described: it packs, and cannot unpack"):
         plan(problem, "h200").unpack(packed)
     layer = make_layer("cpu")
+    other = QuantizedLinear.from_float(torch.nn.Linear(layer.problem.k, layer.problem.n), "u4", device="cpu", activations="bf16")
+    with pytest.raises(tilusc.ArgumentError, match="bf16"):
+        torch.ops.tilusc.matmul_transposed(torch.zeros(3, layer.problem.n).half(), other.packed, layer.problem_text)
+    experts = dataclasses.replace(problem, experts=3)
+    for size in (2 * len(packed), 2 * len(packed) + 1):
+        with pytest.raises(tilusc.ArgumentError, match=f"packed has {size} elements, not {3 * len(packed)}"):
+            plan(experts, "cpu").unpack(np.zeros(size, np.uint8))
+    with pytest.raises(tilusc.ArgumentError, match=f"{len(packed) + 1} bytes are not 3 experts of equal size"):
+        plan(experts, "cpu").check(np.zeros(len(packed) + 1, np.uint8))
     with pytest.raises(tilusc.ArgumentError, match="unpacked to float16, bfloat16 and float32, not torch.float64"):
         layer.dequantize(torch.float64)
     with pytest.raises(tilusc.ArgumentError, match=r"grad has the shape \[3, 95\], not \[.., 96\]"):
@@ -514,6 +535,8 @@ def test_experts_layer(device):
     got = torch.func.grad(lambda x: layer(x, chosen, there.float(), given[2]).float().sum())(x.detach())
     layer(x, chosen, there.float(), given[2]).float().sum().backward()
     assert torch.equal(got, x.grad)
+    there = there.float().to("meta")
+    assert copy.deepcopy(layer).to("meta")(x.to("meta"), chosen.to("meta"), there, given[2].to("meta")).shape == x.shape
 
 
 @pytest.mark.parametrize("device", DEVICES)

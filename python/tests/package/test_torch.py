@@ -277,9 +277,13 @@ def test_types_of_a_module_leave_those_of_a_product(device):
     x = torch.randn(3, 256, device=device).half()
     want = layer(x)
     for moved in (copy.deepcopy(layer).bfloat16(), copy.deepcopy(layer).float(), copy.deepcopy(layer).to(torch.float64),
-                  copy.deepcopy(layer).to(device), copy.deepcopy(layer).to("meta").to_empty(device=device)):
-        moved.load_state_dict(layer.state_dict())
-        assert moved.bias.dtype is torch.float16 and torch.equal(moved(x), want)
+                  copy.deepcopy(layer).to(device)):
+        assert moved.bias.dtype is torch.float16 and torch.equal(moved.bias, layer.bias) and torch.equal(moved(x), want)
+    moved = copy.deepcopy(layer).to("meta")
+    assert moved(x.to("meta")).shape == want.shape
+    moved = moved.bfloat16().to_empty(device=device)
+    moved.load_state_dict(layer.state_dict())
+    assert moved.bias.dtype is torch.float16 and torch.equal(moved(x), want)
     moved.bias = torch.nn.Parameter(layer.bias.float())
     moved.double()
     moved(x).float().sum().backward()
