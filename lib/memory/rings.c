@@ -57,14 +57,22 @@ static bool is_too_early(const Rings *r, const Event *e)
     return !e->vacuous && event_least(e) + e->lag < -r->arrays[e->array].count;
 }
 
-/* Returns true unless nobody arrives for the phase of a wait that happens once. */
+/* Returns true when `a` may arrive for the ticket of the wait, and not after it. */
+static bool may_end_phase(const Event *a, const Event *wait)
+{
+    Lag given = a->given[wait->id];
+    bool after = given == LAG_ALL || (given != LAG_NONE && given >= a->lag - wait->lag);
+    return !after && !events_are_apart(a, a->lag, wait, wait->lag);
+}
+
+/* Returns true unless all arrivals for the phase of a wait that happens once come after it. */
 static bool may_end(const Rings *r, const Event *e)
 {
     const RingArray *b = &r->arrays[e->array];
     for (unsigned n = 0; !e->segment->loop && e->lag >= 0 && n < b->stream_count; n++) {
         unsigned i = 0;
         const Event *a;
-        while ((a = stream_event(r, b->streams[n], &i)) && events_are_apart(a, a->lag, e, e->lag))
+        while ((a = stream_event(r, b->streams[n], &i)) && !may_end_phase(a, e))
             i++;
         if (!a)
             return false;

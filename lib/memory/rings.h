@@ -30,7 +30,7 @@
  * for what is known there rests on earlier waits only. Mbarriers for which a check fails order
  * nothing, and the rest is derived anew. How often loops run does not matter: threads that
  * wait for a phase which never ends do not race. A wait that happens once, though, for a phase
- * at which nobody arrives, means another one.
+ * at which nobody arrives, or only who knows of the wait, means another one.
  *
  * In a cluster each block runs this text, and arrivals and copies to all blocks alike are
  * understood: a phase of a block consists of the arrivals of its ticket in all blocks. Their
