@@ -51,13 +51,44 @@ static bool knows_before(const Rings *r, const Event *e)
     return end == LAG_ALL || (end != LAG_NONE && end >= e->lag - r->arrays[e->array].count);
 }
 
+/* Returns true when the wait may be for a phase before -1. */
+static bool is_too_early(const Rings *r, const Event *e)
+{
+    return !e->vacuous && event_least(e) + e->lag < -r->arrays[e->array].count;
+}
+
+/* Returns true when `a` may arrive for the ticket of the wait, and not after it. */
+static bool may_end_phase(const Event *a, const Event *wait)
+{
+    Lag given = a->given[wait->id];
+    bool after = given == LAG_ALL || (given != LAG_NONE && given >= a->lag - wait->lag);
+    return !after && !events_are_apart(a, a->lag, wait, wait->lag);
+}
+
+/* Returns true unless all arrivals for the phase of a wait that happens once come after it. */
+static bool may_end(const Rings *r, const Event *e)
+{
+    const RingArray *b = &r->arrays[e->array];
+    for (unsigned n = 0; !e->segment->loop && e->lag >= 0 && n < b->stream_count; n++) {
+        unsigned i = 0;
+        const Event *a;
+        while ((a = stream_event(r, b->streams[n], &i)) && !may_end_phase(a, e))
+            i++;
+        if (!a)
+            return false;
+    }
+    return true;
+}
+
 /* Returns true when `e` means the phase of its ticket. */
 static bool means_its_phase(const Rings *r, const Event *e)
 {
     if (!e->placed || !knows_before(r, e))
         return false;
     switch (e->kind) {
-    case EVENT_WAIT: return ends_after(r, e, e->lag + r->arrays[e->array].count);
+    case EVENT_WAIT:
+        return !is_too_early(r, e) && may_end(r, e) &&
+               ends_after(r, e, e->lag + r->arrays[e->array].count);
     case EVENT_ACCESS: return ends_after(r, e, e->lag);
     default: return true;
     }
@@ -260,14 +291,6 @@ typedef struct Numbering {
     unsigned count;
 } Numbering;
 
-static const Expr *fresh_value(Rings *r, const Type *type, int64_t min, int64_t max)
-{
-    Value *v = arena_new(&r->m->arena, Value);
-    *v = (Value){.type = type, .program = r->p,
-                 .facts = {.divisible = 1, .min = min, .max = max, .align = 1}};
-    return expr_value(&r->m->exprs, v);
-}
-
 /* Returns true for a value that the two accesses of a question share. */
 static bool is_shared_value(const Numbering *n, const Value *v)
 {
@@ -284,7 +307,7 @@ static const Expr *any_value(Numbering *n, Value *v)
         if (n->values[i] == v)
             return n->fresh[i];
     ScalarFacts f = facts_of_value(v);
-    const Expr *fresh = fresh_value(n->r, v->type, f.min, f.max);
+    const Expr *fresh = ring_fresh_value(n->r, v->type, f.min, f.max);
     if (n->count < 16) {
         n->values[n->count] = v;
         n->fresh[n->count++] = fresh;
@@ -374,13 +397,22 @@ static const Expr *name_number(Rings *r, const Event *e, const Expr *symbol, int
         ? make(r, SCALAR_mod, symbol, expr_constant(&r->m->exprs, slots)) : symbol;
 }
 
+/* The number of `y` where that of `x` is it plus `distance`: any, unless one of them happens once. */
+static const Expr *number_at(Rings *r, const Event *x, const Event *y, int64_t distance)
+{
+    if (!y->segment->loop)
+        return ring_constant(r, 0);
+    return x->segment->loop ? ring_fresh_value(r, type_scalar(r->m, DTYPE_i64), 0, INT64_MAX)
+                            : ring_constant(r, -distance);
+}
+
 /* Returns true when the tiles are apart where the number of `x` is that of `y` plus
  * `distance`; see name_number. */
 static bool named_are_apart(const PairQuery *q, const Event *x, const Event *y,
                             int64_t distance, int64_t slots)
 {
     Rings *r = q->r;
-    const Expr *now = fresh_value(r, type_scalar(r->m, DTYPE_i64), 0, INT64_MAX);
+    const Expr *now = number_at(r, x, y, distance);
     const Expr *then = make(r, SCALAR_add, now, expr_constant(&r->m->exprs, distance));
     Numbering a = {r, x, name_number(r, x, then, slots), .any_block = !q->pair};
     Numbering b = {r, y, name_number(r, y, now, slots), .any_block = !q->pair};
@@ -504,8 +536,9 @@ static bool comes_to(Rings *r, const Segment *w, const Expr *end, int64_t lag)
     if (end->kind == EXPR_OP && end->op == SCALAR_min &&
         (comes_to(r, w, end->a, lag) || comes_to(r, w, end->b, lag)))
         return true;
+    const Expr *beyond = make(r, SCALAR_sub, w->end, end);
     return (ring_difference(end, w->end, &more) && more + lag >= 0) ||
-           is_reached(r, w, end, lag);
+           (beyond && facts_of_expr(beyond).min >= -lag) || is_reached(r, w, end, lag);
 }
 
 /* Returns true when the wait is for all tickets of the copy. */

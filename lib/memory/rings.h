@@ -8,6 +8,10 @@
  * warp that arrives does so once for each ticket, as many warps as the phase counts, and knows
  * by then that the phase before has ended, a phase consists of the arrivals of its ticket.
  *
+ * Ops on mbarriers in no loop and no branch happen once. Each is numbered as in a loop of one
+ * iteration, 0, around it, so that its ticket is the one of its text: phase p of element e of N
+ * mbarriers is ticket p * N + e. A warp's arrivals go on from one of these, or a loop, to the next.
+ *
  * At each point of a program something is known of each other access X: "all X of iterations
  * up to t + d are ordered before here" (t: the iteration here; ALL: all X there are).
  *
@@ -19,12 +23,14 @@
  *     first iteration, numbered 0, d = -1 is known of everything.
  *
  * A wait names a phase by its parity. It is the phase meant if the one before is known to have
- * ended, and if the next one cannot end first: one of its arrivals knows of this wait. All
+ * ended, and if the next one cannot end first: one of its arrivals knows of this wait. Phases
+ * before -1 are never meant: whether later ones of their parity have ended, they do not tell. All
  * this is derived as if each wait were right, the greatest solution of these rules, and then
  * checked of each: in a run, the first wait that was not right would contradict its own check,
  * for what is known there rests on earlier waits only. Mbarriers for which a check fails order
  * nothing, and the rest is derived anew. How often loops run does not matter: threads that
- * wait for a phase which never ends do not race.
+ * wait for a phase which never ends do not race. A wait that happens once, though, for a phase
+ * at which nobody arrives, or only who knows of the wait, means another one.
  *
  * In a cluster each block runs this text, and arrivals and copies to all blocks alike are
  * understood: a phase of a block consists of the arrivals of its ticket in all blocks. Their
@@ -76,8 +82,8 @@ bool rings_number(const Rings *r, const Op *loop);
 bool rings_finish(Rings *r, const Op *op);
 
 /* The phase that an arrival, wait or copy means: of ticket t + lag, where t numbers iterations of
- * the innermost loop around mbarrier ops, phase (t + lag) / count of element (t + lag) mod count
- * of the array; a phase ends after `arrivals` arrivals. */
+ * the innermost loop around mbarrier ops, or is 0 where there is none, phase (t + lag) / count of
+ * element (t + lag) mod count of the array; a phase ends after `arrivals` arrivals. */
 typedef struct RingPhase {
     const Value *array;
     int64_t count, arrivals, lag;

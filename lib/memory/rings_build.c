@@ -371,9 +371,48 @@ static bool build_group_op(Rings *r, Node ***tail, const Op *op, const Place *at
     return true;
 }
 
+/* Returns true for an op on mbarriers in no loop and no branch. */
+static bool happens_once(const Op *op, const Place *at)
+{
+    return at->depth == 0 && !at->conditional && !op->region_count && is_mbarrier_op(op);
+}
+
+/* Returns true when the arrival goes on with that of the event before, which happens once. */
+static bool joins_once(Rings *r, const Op *op, const Place *at)
+{
+    const Event *e = r->event_count ? r->events[r->event_count - 1] : NULL;
+    Place inside = *at;
+    if (op_sync(op) != SYNC_ARRIVE || !e || !e->segment || e->segment->loop)
+        return false;
+    inside.segment = e->segment;
+    inside.depth++;
+    return joins_arrival(r, op, &inside);
+}
+
+static void build_op(Rings *r, Node ***tail, const Op *op, const Place *at);
+
+/* An op that happens once is numbered as in a loop of one iteration around it. */
+static void build_once(Rings *r, Node ***tail, const Op *op, const Place *at)
+{
+    Place inside = *at;
+    if (joins_once(r, op, at))
+        return;
+    Node *n = add_node(r, tail, NODE_LOOP), **end = &n->body;
+    inside.depth++;
+    inside.segment = n->segment = ring_once(r);
+    n->outermost = true;
+    n->outer = 0;
+    n->range = at->range;
+    n->first = r->event_count;
+    build_op(r, &end, op, &inside);
+    n->last = r->event_count;
+}
+
 static void build_op(Rings *r, Node ***tail, const Op *op, const Place *at)
 {
-    if (op_sync(op) == SYNC_ARRIVE)
+    if (happens_once(op, at))
+        build_once(r, tail, op, at);
+    else if (op_sync(op) == SYNC_ARRIVE)
         build_mbarrier(r, tail, op, EVENT_ARRIVE, at);
     else if (is_mbarrier_wait(op))
         build_mbarrier(r, tail, op, EVENT_WAIT, at);

@@ -30,7 +30,7 @@ typedef struct OuterLoop {
 
 /* A numbered loop: the innermost one around mbarrier ops. */
 typedef struct Segment {
-    const Op *loop;
+    const Op *loop;             /* NULL: around an op that happens once, in no loop of the text */
     const Expr *number;         /* of an iteration, in terms of values inside */
     const Expr *entry, *leave;  /* before its first, and after its last iteration */
     const Expr *begin, *end;    /* the same, of all the loops around it */
@@ -135,6 +135,8 @@ void rings_build(Rings *r);
 
 /* The loop's numbering; NULL when none is found. */
 const Segment *ring_find_segment(Rings *r, const Op *op);
+/* The numbering of a loop of one iteration, numbered 0, that is not in the text. */
+const Segment *ring_once(Rings *r);
 /* Returns true when the loop runs at least so often that its bounds are in order. */
 bool ring_bounds_are_ordered(Rings *r, const Op *op);
 
@@ -199,6 +201,9 @@ static inline bool range_contains(ThreadRange outer, ThreadRange inner)
     return outer.begin <= inner.begin &&
            inner.begin + inner.count <= outer.begin + outer.count;
 }
+
+/* A value of its own, with that range. */
+const Expr *ring_fresh_value(Rings *r, const Type *type, int64_t min, int64_t max);
 
 /* Returns true when a loop that begins at `begin` goes on where numbers `end`, if it runs up
  * to `upper` at all. */

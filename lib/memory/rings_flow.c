@@ -428,10 +428,23 @@ static void leave_loop(const Rings *r, const Node *n, RingState *s)
         rename_base(r, s, n->range, n->segment->number, n->segment->leave);
 }
 
+/* An op that happens once is numbered, but comes without a way around it or back. */
+static void flow_once(Rings *r, Node *n, RingState *s)
+{
+    flow_nodes(r, n->body, s);
+    turn_loop(r, n, s);
+    leave_loop(r, n, s);
+    know_all_of_loop(r, n, s);
+}
+
 static void flow_loop(Rings *r, Node *n, RingState *s)
 {
     RingState in, end;
     enter_loop(r, n, s);
+    if (n->segment && !n->segment->loop) {
+        flow_once(r, n, s);
+        return;
+    }
     if (!n->head) {
         n->head = arena_new(r->arena, RingState);
         state_copy(r, n->head, s);

@@ -75,6 +75,14 @@ bool ring_equal(const Expr *a, const Expr *b)
     return a == b || (ring_difference(a, b, &d) && d == 0);
 }
 
+const Expr *ring_fresh_value(Rings *r, const Type *type, int64_t min, int64_t max)
+{
+    Value *v = arena_new(&r->m->arena, Value);
+    *v = (Value){.type = type, .program = r->p,
+                 .facts = {.divisible = 1, .min = min, .max = max, .align = 1}};
+    return expr_value(&r->m->exprs, v);
+}
+
 bool ring_goes_on(const Expr *end, const Expr *begin, const Expr *upper)
 {
     if (ring_equal(end, begin))
@@ -334,4 +342,13 @@ const Segment *ring_find_segment(Rings *r, const Op *op)
         return kept;
     }
     return NULL;
+}
+
+const Segment *ring_once(Rings *r)
+{
+    const Expr *zero = ring_constant(r, 0), *one = ring_constant(r, 1);
+    Segment *s = arena_new(r->arena, Segment);
+    *s = (Segment){.number = ring_fresh_value(r, type_scalar(r->m, DTYPE_i64), 0, 0),
+                   .entry = zero, .leave = one, .begin = zero, .end = one};
+    return s;
 }

@@ -42,6 +42,12 @@ static void find_everywhere(Rings *r)
 
 /* ---- tickets ------------------------------------------------------------------------- */
 
+/* The number plus `k`: of an op that happens once a constant, as those that its text names. */
+static const Expr *number_plus(Rings *r, const Segment *s, int64_t k)
+{
+    return s->loop ? ring_plus(r, s->number, k) : ring_constant(r, k);
+}
+
 /* Finds k with element == (number + k) mod count. */
 static bool find_shift(Rings *r, const Event *e, int64_t *shift)
 {
@@ -51,7 +57,7 @@ static bool find_shift(Rings *r, const Event *e, int64_t *shift)
         return true;
     }
     for (int64_t k = 0; k < count; k++) {
-        const Expr *at = ring_plus(r, e->segment->number, k);
+        const Expr *at = number_plus(r, e->segment, k);
         const Expr *slot = ring_make(r, SCALAR_mod, at, ring_constant(r, count));
         if (slot && ring_equal(slot, e->element)) {
             *shift = k;
@@ -68,14 +74,17 @@ bool ring_place_event(Rings *r, Event *e, int64_t first)
         return false;
     e->lag = first + floor_mod(shift - first, count);
     if (e->phase) {
-        const Expr *at = ring_plus(r, e->segment->number, shift);
+        const Expr *at = number_plus(r, e->segment, shift);
         const Expr *phase = ring_make(r, SCALAR_div, at, ring_constant(r, count));
         if (!phase || (!ring_difference(phase, e->phase, &phases) &&
                        (count > 1 || !ring_difference(at, e->phase, &phases))))
             return false;
         int64_t ahead = phases * count + shift;
         bool odd = phases & 1;
-        e->lag = phases <= 0 && phases > -LAG_LIMIT ? ahead : odd ? shift - count : shift;
+        if (!e->segment->loop)
+            e->lag = ahead;
+        else
+            e->lag = phases <= 0 && phases > -LAG_LIMIT ? ahead : odd ? shift - count : shift;
     }
     return e->lag > -LAG_LIMIT && e->lag < LAG_LIMIT;
 }
@@ -85,17 +94,18 @@ typedef struct Stream {
     unsigned range;
     int array;
     const Segment *last;
-    const Expr *next;
+    const Expr *first, *next;   /* tickets: the first one of `last`, and the one after its last */
 } Stream;
 
-/* Returns true when numbers of the segment end at its `end`, and not below its start, if
- * those from `begin` on exist. */
-static bool ends_in_order(Rings *r, const Segment *s, const Expr *begin)
+/* Returns true when the tickets of the stream end at its `next`, and not below the first one of
+ * its last segment, if those from `begin` on exist. */
+static bool ends_in_order(Rings *r, const Stream *s, const Expr *begin)
 {
     int64_t gap;
-    const Op *outermost = s->outer_count ? s->outer[s->outer_count - 1].op : s->loop;
-    return ring_bounds_are_ordered(r, outermost) ||
-           (ring_difference(s->begin, begin, &gap) && gap >= 0 && !ring_equal(s->end, begin));
+    const Segment *g = s->last;
+    const Op *outermost = g->outer_count ? g->outer[g->outer_count - 1].op : g->loop;
+    return !outermost || ring_bounds_are_ordered(r, outermost) ||
+           (ring_difference(s->first, begin, &gap) && gap >= 0);
 }
 
 /* Returns true when arrivals of `e` come next in the stream. */
@@ -109,7 +119,7 @@ static bool stream_takes(Rings *r, const Stream *s, Event *e, int64_t shift)
     const Expr *begin = ring_plus(r, e->segment->begin, lag);
     const Expr *end = ring_plus(r, e->segment->end, lag);
     if (!begin || !end || !ring_goes_on(s->next, begin, end) || floor_mod(lag - shift, count) ||
-        !ends_in_order(r, s->last, e->segment->begin))
+        !ends_in_order(r, s, begin))
         return false;
     e->lag = lag;
     return true;
@@ -137,20 +147,28 @@ static void place_arrival(Rings *r, Event *e, Stream *streams, unsigned *count)
         b->streams[b->stream_count++] = (int)i;
     }
     streams[i].last = e->segment;
+    streams[i].first = ring_plus(r, e->segment->begin, e->lag);
     streams[i].next = ring_plus(r, e->segment->end, e->lag);
     e->stream = (int)i;
-    e->placed = streams[i].next && e->lag > -LAG_LIMIT && e->lag < LAG_LIMIT;
+    e->placed = streams[i].first && streams[i].next && e->lag > -LAG_LIMIT && e->lag < LAG_LIMIT;
 }
 
-/* The lag of the arrival in the loop of `e` at its mbarriers; 0 without one. */
+/* Returns true when `a` arrives in the loop of `e`, or once at its mbarrier, after `e` that happens
+ * once. */
+static bool arrives_for(const Event *a, const Event *e)
+{
+    if (a->kind != EVENT_ARRIVE || a->array != e->array || a->range != e->range || !a->placed)
+        return false;
+    return a->segment == e->segment || (!e->segment->loop && !a->segment->loop && a->id > e->id &&
+                                        ring_equal(a->element, e->element));
+}
+
+/* The lag of the arrival for `e`; 0 without one. */
 static int64_t arrival_lag(const Rings *r, const Event *e)
 {
-    for (unsigned i = 0; i < r->event_count; i++) {
-        const Event *a = r->events[i];
-        if (a->kind == EVENT_ARRIVE && a->array == e->array && a->segment == e->segment &&
-            a->range == e->range && a->placed)
-            return a->lag;
-    }
+    for (unsigned i = 0; e->segment && i < r->event_count; i++)
+        if (arrives_for(r->events[i], e))
+            return r->events[i]->lag;
     return 0;
 }
 
