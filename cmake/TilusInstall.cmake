@@ -6,6 +6,7 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Tilus)
 string(REGEX REPLACE "/Tilus$" "/tilus" doc_dir ${CMAKE_INSTALL_DOCDIR})    # as packages are called
+string(REGEX REPLACE "/Tilus$" "/tilus" full_doc_dir ${CMAKE_INSTALL_FULL_DOCDIR})
 set(header_dir ${CMAKE_INSTALL_INCLUDEDIR}/tilus)
 
 file(GLOB headers CONFIGURE_DEPENDS include/tilus/*.h)
@@ -28,12 +29,12 @@ foreach(file Containerfile bench/README.md bench/peers.csv bench/perplexity/cali
     install(FILES ${file} DESTINATION ${doc_dir}/${folder} COMPONENT documents)
 endforeach()
 foreach(target kernels include)
-    set(installed ${CMAKE_INSTALL_DATADIR}/tilus/kernels)
+    set(installed ${CMAKE_INSTALL_FULL_DATADIR}/tilus/kernels)
     if(target STREQUAL include)
-        set(installed ${CMAKE_INSTALL_INCLUDEDIR})
+        set(installed ${CMAKE_INSTALL_FULL_INCLUDEDIR})
     endif()
-    file(RELATIVE_PATH link ${CMAKE_INSTALL_PREFIX}/${doc_dir} ${CMAKE_INSTALL_PREFIX}/${installed})
-    install(CODE "file(CREATE_LINK \"${link}\" \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${doc_dir}/${target}\" SYMBOLIC)"
+    file(RELATIVE_PATH link ${full_doc_dir} ${installed})
+    install(CODE "file(CREATE_LINK \"${link}\" \"\$ENV{DESTDIR}${full_doc_dir}/${target}\" SYMBOLIC)"
             COMPONENT documents)
 endforeach()
 install(DIRECTORY editors DESTINATION ${CMAKE_INSTALL_DATADIR}/tilus COMPONENT documents

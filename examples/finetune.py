@@ -11,7 +11,7 @@ quantized and adapters learn another text. `quantize_linears` and `add_adapters`
 """
 import argparse
 import time
-from typing import Callable, Dict, Iterator, Optional
+from typing import Callable, Dict, Iterable, Iterator, Optional
 
 import torch
 import torch.nn.functional as functional
@@ -107,7 +107,7 @@ def batches(text: str, rows: int, tokens: int, device: str) -> Iterator[torch.Te
         yield torch.stack([codes[first:first + tokens + 1] for first in firsts]).to(device)
 
 
-def train(model: nn.Module, parameters: Iterator[nn.Parameter], text: str, steps: int, rate: float,
+def train(model: nn.Module, parameters: Iterable[nn.Parameter], text: str, steps: int, rate: float,
           options: argparse.Namespace, seen: Optional[Callable[[int, float], None]] = None) -> float:
     """Trains for so many steps, and returns the mean loss of the last five."""
     optimizer, losses = torch.optim.AdamW(parameters, rate, weight_decay=0.0), []
@@ -134,6 +134,8 @@ def main(arguments: Optional[list] = None) -> float:
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--save", metavar="FILE", help="for the adapters' weights")
     options = parser.parse_args(arguments)
+    if min(options.steps, options.learned) < 1:
+        parser.error("--steps and --learned are at least 1")
     torch.manual_seed(0)
     model = Model(options.width, options.layers, 4, options.tokens).to(options.device)
     learned = train(model, model.parameters(), TEXT, options.learned, 3e-3, options)

@@ -213,8 +213,9 @@ TILUS_API tilus_status tilus_matmul_pack_device(tilus_matmul_plan *plan, tilus_s
  * experts, one expert's. k_first is a multiple of 128, and so is k_count, unless it reaches the end of k: parts of k bound
  * the memory. `packed` is aligned to 256 bytes, `to` to 16; the caller owns both, and they live until the unpacking has
  * ended. Enqueued on `stream`, which may be NULL as for tilus_matmul_run; loads the kernel at the first call, which cannot
- * be while the stream is captured. Nobody looks at the weights' identity. Thread safe. TILUS_ERROR_ARGUMENT names what is
- * wrong; products of 8 bits, whose weights lie in bit planes, are refused. */
+ * be while the stream is captured. The identity of the weights is not checked. Thread safe. TILUS_ERROR_ARGUMENT names what is
+ * wrong; products of 8 bits, whose weights lie in bit planes, are refused. TILUS_ERROR_NO_KERNEL: there is no artefact and no
+ * compiler. */
 TILUS_API tilus_status tilus_matmul_unpack_device(tilus_matmul_plan *plan, tilus_stream stream, uint64_t packed,
                                                   int64_t k_first, int64_t k_count, const char *type, uint64_t to);
 

@@ -10,9 +10,11 @@ FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 OPTION = re.compile(r"(?<![\w-])--([A-Za-z][\w-]*)")
 SOURCES = ("scripts/*", "bench/run", "bench/**/*.py", "bench/**/*.c", "test/**/*.py", "test/**/*.c", "python/tilusc/**/*.py",
            "examples/*.py", "tools/common/*.c")
-# Options of other programs: cmake, cargo, pip, podman and docker, nsys, LLVM.
-OTHERS = {"crash", "cuda-graph-trace", "gpus", "manifest-path", "nvptx-short-ptr", "offline", "output", "output-on-failure",
-          "rm", "target-dir", "test-dir"}
+# How a file says that it has an option; shell scripts name theirs outside of comments.
+DEFINED = {".py": r'\badd\w*\(\s*(?:"-\w",\s*)?"--([A-Za-z][\w-]*)', ".c": r'(?:\{|strcmp\(argument, )"(?:--)?([a-z][\w-]*)"'}
+# Options of other programs: cmake, cargo, pip and build, podman and docker, nsys, LLVM.
+OTHERS = {"component", "crash", "cuda-graph-trace", "gpus", "install", "manifest-path", "nvptx-short-ptr", "offline", "output", "output-on-failure",
+          "prefix", "rm", "target-dir", "test-dir", "wheel"}
 
 
 def known(source, tools):
@@ -24,7 +26,7 @@ def known(source, tools):
         for path in source.glob(pattern):
             if path.is_file():
                 text = path.read_text(errors="replace")
-                names.update(re.findall(r"--([A-Za-z][\w-]+)", text) + re.findall(r'\{"([a-z][\w-]*)", ', text))
+                names.update(re.findall(DEFINED.get(path.suffix, r"(?m)^[^#\n]*--([A-Za-z][\w-]+)"), text))
     return names
 
 
