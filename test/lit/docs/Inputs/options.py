@@ -13,8 +13,8 @@ SOURCES = ("scripts/*", "bench/run", "bench/**/*.py", "bench/**/*.c", "test/**/*
 # How a file says that it has an option; shell scripts name theirs outside of comments.
 DEFINED = {".py": r'\badd\w*\(\s*(?:"-\w",\s*)?"--([A-Za-z][\w-]*)', ".c": r'(?:\{|strcmp\(argument, )"(?:--)?([a-z][\w-]*)"'}
 # Options of other programs: cmake, cargo, pip and build, podman and docker, nsys, LLVM.
-OTHERS = {"component", "crash", "cuda-graph-trace", "gpus", "install", "manifest-path", "nvptx-short-ptr", "offline", "output", "output-on-failure",
-          "prefix", "rm", "target-dir", "test-dir", "wheel"}
+OTHERS = {"component", "crash", "cuda-graph-trace", "gpus", "install", "manifest-path", "nvptx-short-ptr", "offline", "output",
+          "output-on-failure", "prefix", "rm", "target-dir", "test-dir", "wheel"}
 
 
 def known(source, tools):
