@@ -34,8 +34,8 @@ foreach(target kernels include)
         set(installed ${CMAKE_INSTALL_FULL_INCLUDEDIR})
     endif()
     file(RELATIVE_PATH link ${full_doc_dir} ${installed})
-    install(CODE "file(CREATE_LINK \"${link}\" \"\$ENV{DESTDIR}${full_doc_dir}/${target}\" SYMBOLIC)"
-            COMPONENT documents)
+    install(CODE "get_filename_component(folder \"${doc_dir}\" ABSOLUTE BASE_DIR \"\${CMAKE_INSTALL_PREFIX}\")
+                  file(CREATE_LINK \"${link}\" \"\$ENV{DESTDIR}\${folder}/${target}\" SYMBOLIC)" COMPONENT documents)
 endforeach()
 install(DIRECTORY editors DESTINATION ${CMAKE_INSTALL_DATADIR}/tilus COMPONENT documents
         PATTERN update.py EXCLUDE)

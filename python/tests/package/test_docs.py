@@ -7,15 +7,16 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def has_gpu():
+def has(what):
+    """Tells whether blocks that need torch, or a GPU for it, run here."""
     try:
         import torch
     except ImportError:
         return False
-    return torch.cuda.is_available()
+    return what == "torch" or torch.cuda.is_available()
 
 
-BLOCK = re.compile(r"^```python( gpu)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```python(?: (gpu|torch))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DOCUMENTS = [path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
              if BLOCK.search(path.read_text())]
 
@@ -28,6 +29,6 @@ def test_documents():
 def test_blocks(name):
     text, known = (ROOT / name).read_text(), {}
     for block in BLOCK.finditer(text):
-        if not block[1] or has_gpu():
+        if not block[1] or has(block[1]):
             line = text[:block.start(2)].count("\n")
             exec(compile("\n" * line + block[2], name, "exec"), known)
