@@ -9,9 +9,9 @@ A layer has gate and up as one gated product, which gathers its rows, and down, 
 anything is timed. Peers are `torch._grouped_mm` of gathered rows, without the gate's function and without what combines rows:
 `torch_us` is the sum of two. bench/harness/experts.py lists models and sizes.
 
-A part of each result is compared with f64; then CUDA graphs of ours and of torch's take turns, in bursts of 20 ms after 100 ms of
-rest, over layers with weights and choices of their own, which read more than 4 times the L2 cache. Rows that the file has already,
-of this device, driver and revision, are not measured again.
+A part of each result is compared with f64; then CUDA graphs of ours and of torch's take turns, in bursts of 20 ms after 100 ms
+of rest, over layers with weights and choices of their own, which read more than 4 times the L2 cache. Rows that the file has
+already, of this device, driver and revision, are not measured again.
 """
 import argparse
 import math
@@ -61,7 +61,8 @@ class Layer:
 
     def down(self, given, hidden):
         text = self.experts.texts["down"]
-        return torch_ops.matmul_experts(hidden, self.experts.down, text, given.offsets, given.ids, given.route, residual=given.x)
+        return torch_ops.matmul_experts(hidden, self.experts.down, text, given.offsets, given.ids, given.route,
+                                        residual=given.x)
 
     def both(self, given):
         return self.experts.products(given.x, given.offsets, given.ids, given.route, given.x)
@@ -164,7 +165,8 @@ def ways_of(made, peers, given):
     """Graphs by what they measure; none of torch's where this torch has no grouped products of these."""
     def ours(function):
         return gemm.graph_of(function, range(len(made)))
-    ways = {"gate_up_us": ours(lambda i: made[i].gate_up(given[i])), "down_us": ours(lambda i: made[i].down(given[i], given[i].hidden)),
+    ways = {"gate_up_us": ours(lambda i: made[i].gate_up(given[i])),
+            "down_us": ours(lambda i: made[i].down(given[i], given[i].hidden)),
             "us": ours(lambda i: made[i].both(given[i]))}
     rows = [peer.rows(each) for peer, each in zip(peers, given)]
     for name in ("gate_up", "down"):
@@ -234,7 +236,8 @@ def parse_line():
 def main():
     options = parse_line()
     options.begin = time.monotonic()
-    about = {"device": torch.cuda.get_device_name(), "driver": gemm.driver(), "torch": torch.__version__, "revision": options.revision}
+    about = {"device": torch.cuda.get_device_name(), "driver": gemm.driver(), "torch": torch.__version__,
+             "revision": options.revision}
     known = gemm.known_rows(options, about, table)
 
     def keep(row):

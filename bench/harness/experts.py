@@ -63,14 +63,9 @@ def file_of(options):
 
 
 def sets(path):
-    """Rows by set and key, the newest set last: the one whose row was added last."""
-    found = {}
-    for row in results.read(path, tuple(COLUMNS)):
-        name = results.Set(row["device"], row["driver"], row["revision"])
-        rows = found.pop(name, {})
-        rows[row["model"], row["weights"], int(row["tokens"])] = row
-        found[name] = rows
-    return found
+    """Rows by set and key, the newest set last."""
+    rows = results.read(path, tuple(COLUMNS))
+    return results.sets_as_added(rows, lambda row: (row["model"], row["weights"], int(row["tokens"])))
 
 
 def run(names, options):
@@ -93,8 +88,8 @@ def dry_run(names):
     return True
 
 
-HEAD = ["model", "weights", "tokens", "experts", "gate and up, us", "of the floor", "torch", "down, us", "of the floor", "torch",
-        "both, us", "of the floor", "x torch"]
+HEAD = ["model", "weights", "tokens", "experts", "gate and up, us", "of the floor", "torch", "down, us", "of the floor",
+        "torch", "both, us", "of the floor", "x torch"]
 
 
 def show(options):

@@ -44,14 +44,8 @@ def file_of(options):
 
 
 def sets(path):
-    """Rows by set and key, the newest set last: the one whose row was added last."""
-    found = {}
-    for row in results.read(path, tuple(COLUMNS)):
-        name = results.Set(row["device"], row["driver"], row["revision"])
-        rows = found.pop(name, {})
-        rows[row["problem"], row["shape"], row["kernel"]] = row
-        found[name] = rows
-    return found
+    """Rows by set and key, the newest set last."""
+    return results.sets_as_added(results.read(path, tuple(COLUMNS)), lambda row: (row["problem"], row["shape"], row["kernel"]))
 
 
 def is_complete(rows):

@@ -110,6 +110,17 @@ def sets(rows):
     return dict(sorted(found.items(), key=lambda item: max(r["date"] for r in item[1].values())))
 
 
+def sets_as_added(rows, key_of):
+    """Rows by set, and in each by `key_of(row)`; the set whose row was added last comes last."""
+    found = {}
+    for row in rows:
+        name = Set(row["device"], row["driver"], row["revision"])
+        its = found.pop(name, {})
+        its[key_of(row)] = row
+        found[name] = its
+    return found
+
+
 def newest(part, path, partial=False):
     """(set, rows by key) of the newest set that is complete; `partial`: of the newest."""
     wanted = parts.rows(part)
