@@ -130,8 +130,10 @@ static int64_t groups_behind(const Value *v, const Op *at, const Op **product)
 static bool verify_complete(Module *m, const Op *op, unsigned i, int64_t pending)
 {
     const Op *product;
+    if (op->results[i]->type->pending)
+        return true;
     int64_t behind = groups_behind(op->operands[i], op, &product);
-    if (op->results[i]->type->pending || behind < 0 || behind >= pending)
+    if (behind < 0 || behind >= pending)
         return true;
     diag_error(m->diag, op->loc, "dot_wait gives %s as complete while a product of it is in flight: pending = %lld "
                "waits for older groups only", value_text(m, op->operands[i]), (long long)pending);

@@ -171,6 +171,19 @@ static bool find_products(const tilus_matmul_plan *plan, const MatmulSpec *spec,
     return *product && (!prepares || *prepare) && (!alone || *prologue);
 }
 
+/* Puts the kernels of a choice into `kernels`, in the order of their launches, and returns how many. */
+static size_t choice_kernels(const Choice *c, Kernel *kernels[MATMUL_LAUNCHES])
+{
+    Kernel *const all[] = {c->prologue, c->find_tiles, c->prepare, c->product, c->last, c->combine};
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]) {
+            assert(count < MATMUL_LAUNCHES);    /* experts, whose tiles are found, have no prologue */
+            kernels[count++] = all[i];
+        }
+    return count;
+}
+
 bool choice_find(const tilus_matmul_plan *plan, Choice *c)
 {
     MatmulSpec spec = plan->spec;
@@ -412,13 +425,10 @@ static void describe_product(FILE *out, const tilus_matmul_plan *plan, int64_t m
                                                        : (int)matmul_bucket(m), c->floor);
     if (c->usual_us > 0)
         describe_invariance(out, plan, c);
-    const Kernel *const kernels[] = {c->find_tiles, c->prologue, c->prepare, c->product, c->last, c->combine};
-    const char *gap = "launches ";
-    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
-        if (kernels[i]) {
-            fprintf(out, "%s%s", gap, kernels[i]->name);
-            gap = ", ";
-        }
+    Kernel *kernels[MATMUL_LAUNCHES];
+    size_t count = choice_kernels(c, kernels);
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, "%s%s", i ? ", " : "launches ", kernels[i]->name);
     fputc('\n', out);
 }
 
@@ -465,10 +475,10 @@ static void add_kernel(KernelList *list, const Kernel *kernel)
 
 static void add_choice(KernelList *list, const Choice *c)
 {
-    const Kernel *const kernels[] = {c->find_tiles, c->prologue, c->prepare, c->product, c->last, c->combine};
-    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
-        if (kernels[i])
-            add_kernel(list, kernels[i]);
+    Kernel *kernels[MATMUL_LAUNCHES];
+    size_t count = choice_kernels(c, kernels);
+    for (size_t i = 0; i < count; i++)
+        add_kernel(list, kernels[i]);
 }
 
 static void add_sort(KernelList *list, const tilus_matmul_plan *plan, int64_t m)
@@ -542,13 +552,9 @@ tilus_status tilus_matmul_prepare(tilus_matmul_plan *plan, int64_t m)
     if (dense_serves(plan, m))
         return dense_prepare(plan);
     const Choice *c = plan_choice(plan, m);
-    Kernel *const all[] = {c->prologue, c->find_tiles, c->prepare, c->product, c->last, c->combine};
     Kernel *kernels[MATMUL_LAUNCHES];
     _Static_assert((int)MATMUL_LAUNCHES <= (int)TILUS_SEQUENCE_KERNELS, "a product is a sequence");
-    size_t count = 0;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i])
-            kernels[count++] = all[i];
+    size_t count = choice_kernels(c, kernels);
     tilus_status status = prepare_kernels(plan, kernels, count, choice_haste(c));
     Kernel *sort[MATMUL_SORT_LAUNCHES];
     size_t sorting = sort_kernels(plan, m, sort);

@@ -391,7 +391,7 @@ static bool joins_once(Rings *r, const Op *op, const Place *at)
 
 static void build_op(Rings *r, Node ***tail, const Op *op, const Place *at);
 
-/* An op that happens once is numbered as in a loop of one iteration around it. */
+/* Builds an op that happens once as in a loop of one iteration around it. */
 static void build_once(Rings *r, Node ***tail, const Op *op, const Place *at)
 {
     Place inside = *at;

@@ -8,7 +8,7 @@ PEFT takes layers of other packages by its experimental dispatch of custom modul
 `register` also goes before `PeftModel.from_pretrained(model, folder, config=register(LoraConfig.from_pretrained(folder)))`."""
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from peft import LoraConfig
@@ -40,9 +40,6 @@ class LoraQuantizedLinear(torch.nn.Module, LoraLayer):
             wanted.append(f"init_lora_weights={start!r}")
         if wanted:
             raise ArgumentError(f"adapters beside packed weights do not take {', '.join(wanted)}")
-
-    def _move_adapter_to_device_of_base_layer(self, adapter_name: str, device: Optional[torch.device] = None) -> None:
-        super()._move_adapter_to_device_of_base_layer(adapter_name, device or self.get_base_layer().packed.device)
 
     def forward(self, x: torch.Tensor, *args: Any, **more: Any) -> torch.Tensor:
         self._check_forward_args(x, *args, **more)

@@ -101,7 +101,7 @@ static void refuses_old_devices(void **state)
     tilus_rt_close(rt);
 }
 
-/* What only products by wgmma serve says so on other devices. */
+/* Problems that only products by wgmma serve are refused on other devices, by name. */
 static void refuses_other_than_hopper(void **state)
 {
     (void)state;
