@@ -644,7 +644,8 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     ParameterList l = {.count = 0};
     bool last = program == MATMUL_WGMMA_LAST;
     bool experts = program == MATMUL_ARRANGE_EXPERTS || program == MATMUL_WGMMA_EXPERTS || last;
-    bool product = program == MATMUL_WGMMA || program == MATMUL_WGMMA_EXPERTS || last;
+    bool parts = program == MATMUL_PARTS;
+    bool product = program == MATMUL_WGMMA || parts || program == MATMUL_WGMMA_EXPERTS || last;
     bool normed = program == MATMUL_ARRANGE_NORMED;
     bool zeros_by_mma = matmul_zeros_by_mma(s, c);
     add_type(&l, true, "W", "", product ? s->stored : s->codes);
@@ -664,8 +665,10 @@ static ParameterList list_wgmma(const MatmulSpec *s, const MatmulConfig *c, Matm
     add_deferred_scale(&l, true, s, c, product);
     add_number(&l, product, "ROWS", "r", c->rows);
     add_number(&l, product, "BM", "m", 8 * c->tiles);
-    add_number(&l, product && matmul_has_single_fragments(c), "TILE_N", NULL, c->warps_n * c->rows);
+    add_number(&l, product && matmul_has_single_fragments(c), "TILE_N", "n", c->warps_n * c->rows);
+    add_number(&l, product && matmul_has_single_fragments(c), "A_STAGES", NULL, matmul_a_stages(c));
     add_number(&l, product && matmul_cluster(s, c) > 1, "CLUSTER", "cluster", matmul_cluster(s, c));
+    add_number(&l, parts, "PARTS", "parts", matmul_parts(c));
     add_number(&l, product, "STAGES", "s", c->stages);
     add_number(&l, product && matmul_split(s), "SPLIT", "k", matmul_split(s));
     add_number(&l, product, "M_STEP", NULL, product ? matmul_stored_rows(s, c) : 0);
@@ -789,8 +792,8 @@ static ParameterList list_any(const MatmulSpec *s, const MatmulConfig *c, Matmul
         return list_norm(s);
     if (program == MATMUL_QUANTIZE || program == MATMUL_COPY_ROWS)
         return list_rows(s);
-    bool wgmma = program == MATMUL_ARRANGE || program == MATMUL_WGMMA || program == MATMUL_ARRANGE_NORMED ||
-                 program == MATMUL_ARRANGE_EXPERTS || program == MATMUL_WGMMA_EXPERTS ||
+    bool wgmma = program == MATMUL_ARRANGE || program == MATMUL_WGMMA || program == MATMUL_PARTS ||
+                 program == MATMUL_ARRANGE_NORMED || program == MATMUL_ARRANGE_EXPERTS || program == MATMUL_WGMMA_EXPERTS ||
                  program == MATMUL_WGMMA_LAST;
     return wgmma ? list_wgmma(s, c, program) : list_parameters(s, c, program);
 }
@@ -801,6 +804,7 @@ const char *matmul_program_name(MatmulProgram program)
         [MATMUL_PACK] = "pack",       [MATMUL_PACK_ACROSS] = "pack",
         [MATMUL_PREPARE] = "prepare", [MATMUL_PRODUCT] = "matmul",
         [MATMUL_ARRANGE] = "arrange", [MATMUL_WGMMA] = "matmul_wgmma",
+        [MATMUL_PARTS] = "matmul_parts",
         [MATMUL_UNPACK_F16] = "unpack", [MATMUL_UNPACK_BF16] = "unpack",
         [MATMUL_UNPACK_F32] = "unpack", [MATMUL_COMBINE] = "combine",
         [MATMUL_NORM] = "norm_rows",  [MATMUL_PREPARE_NORMED] = "prepare_normed",

@@ -32,6 +32,7 @@ typedef enum MatmulProgram {
     MATMUL_PRODUCT,             /* @matmul */
     MATMUL_ARRANGE,             /* A to rows as @matmul_wgmma reads them, where they are not yet */
     MATMUL_WGMMA,               /* @matmul_wgmma, by products of warpgroups */
+    MATMUL_PARTS,               /* @matmul_parts, the same of small matrices */
     MATMUL_UNPACK_F16,          /* packed blocks to a plain matrix of f16 ... */
     MATMUL_UNPACK_BF16,         /* ... of bf16 ... */
     MATMUL_UNPACK_F32,          /* ... and of f32 */
@@ -90,7 +91,7 @@ typedef struct MatmulSpec {
     FIELD(rows, rows)           /* of a packed block: 32, 64, 128; one for all m of a plan, as \
                                    it decides how weights lie */                               \
     FIELD(warps_n, rwarps)      /* warps of a block along n ... */                             \
-    FIELD(warps_k, kwarps)      /* ... and along k */                                          \
+    FIELD(warps_k, kwarps)      /* ... and along k; of @matmul_parts PARTS, blocks along k */  \
     FIELD(stage_k_tiles, deep)  /* k-tiles of a stage: 1, 2, 4, 8 */                           \
     FIELD(stages, stages)       /* of the ring in shared memory; 0: none */                    \
     FIELD(columns, columns)     /* of a tile's 8 columns, those that are there */              \
@@ -226,17 +227,27 @@ typedef struct MatmulDevice {
 MatmulDevice matmul_device(const char *name, int capability, int multiprocessors,
                            int64_t shared_block);
 
-/* Returns true where @matmul_wgmma multiplies: tiles of 256 of n, in 8 warps of 32 rows each, or
- * of 128 of n and more than 128 rows of A, in warps of one fragment of 16 rows. */
+/* Returns true where @matmul_wgmma multiplies: tiles of 256 of n and up to 128 rows of A, in 8 warps of
+ * 32 rows each, or of 128 of n, in warps of one fragment of 16 rows. */
 bool matmul_by_wgmma(const MatmulConfig *config);
 
 /* Returns true for the latter. */
 bool matmul_has_single_fragments(const MatmulConfig *config);
 
+/* Returns A_STAGES of @matmul_wgmma: slots of 128 of k of A. */
+int matmul_a_stages(const MatmulConfig *config);
+
 /* Returns how many blocks a cluster of @matmul_wgmma has, which get A by multicast: 2 with single
  * fragments, except of few columns of tiles, an odd number, and with experts, where each block has its
  * own tile; else 1. */
 int matmul_cluster(const MatmulSpec *spec, const MatmulConfig *config);
+
+/* Returns PARTS of @matmul_parts: the blocks of a cluster that have parts of k of one tile; 1 of all others. */
+int matmul_parts(const MatmulConfig *config);
+
+/* Returns how many clusters of that many blocks, each of which has a multiprocessor, run at once: clusters lie within a GPC, as
+ * cuOccupancyMaxActiveClusters says of an H200; of other devices as large a share. */
+int64_t matmul_clusters_at_once(int64_t parts, const MatmulDevice *device);
 
 /* Returns M_STEP of @matmul_wgmma: 32 rows of C that are stored at a time where two times as many
  * fit into shared memory, else 16. */

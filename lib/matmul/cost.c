@@ -158,37 +158,80 @@ static double parts_time(const MatmulSpec *s, const MatmulConfig *c, double tile
     return next * (next_us + next_row_us * rows + whole * whole_row_us * rows);
 }
 
+/* Returns the microseconds of an iteration by single fragments, of 128 of n, fitted to measurements of u1 to u8 and f8e4m3 on
+ * an H200: the slower of decoding and of multiplying, nearly. Where all multiprocessors are at work, or long, it is more. */
+static double single_iteration(const MatmulSpec *s, const MatmulConfig *c)
+{
+    const double decode_us = 0.60, bit_us = 0.0125, float_us = 0.05, row_us = 0.0045, sharp = 3, zeros_more = 1.01;
+    double decode = decode_us + bit_us * dtype_bits(s->weights) + (dtype_is_float(s->codes) ? float_us : 0);
+    double us = pow(pow(decode, sharp) + pow(row_us * 8 * c->tiles, sharp), 1 / sharp);
+    return us * (s->zeros != TILUS_ZEROS_NONE ? zeros_more : 1);
+}
+
 /* Returns the clocks of an iteration of a product by wgmma, fitted to measurements of u2, u4 and u8 on
  * an H200: of 256 of n tensor cores take 16 clocks for each row of A, and copies and decoding some
  * more, which single fragments hide. */
 static double wgmma_clocks(const MatmulSpec *s, const MatmulConfig *c)
 {
-    const double of_row = 16, of_iteration = 70, of_bits = 5120, of_weights = 180, zeros_more = 1.07,
-                 of_single_row = 8, of_single_bits = 30, single_zeros_more = 1.01;
+    const double of_row = 16, of_iteration = 70, of_bits = 5120, of_weights = 250, zeros_more = 1.07;
     enum { LEAST_ROWS = 48, NARROW = 64 };
     double rows = 8 * c->tiles, bits = (double)dtype_bits(s->weights);
     bool has_zeros = s->zeros != TILUS_ZEROS_NONE;
-    if (matmul_has_single_fragments(c))
-        return (of_single_row * rows + of_single_bits * bits) * (has_zeros ? single_zeros_more : 1);
     double clocks = of_row * rows + of_iteration + of_bits * bits / fmax(rows, LEAST_ROWS) +
                     (c->scale_weights && rows <= NARROW ? of_weights : 0);
     return clocks * (has_zeros ? zeros_more : 1);
 }
 
-/* Returns the time of a product by wgmma, at the 1.6 GHz that power leaves. Blocks share all
- * iterations, and put tiles together. */
+/* Returns the microseconds of an iteration by wgmma, at the 1.6 GHz that power leaves. */
+static double wgmma_iteration(const MatmulSpec *s, const MatmulConfig *c)
+{
+    const double clocks_a_us = 1600;
+    return matmul_has_single_fragments(c) ? single_iteration(s, c) : wgmma_clocks(s, c) / clocks_a_us;
+}
+
+/* Returns the time of a product whose clusters have a tile each, fitted to measurements of u4 on an H200: those that run at once
+ * take an iteration, which is longer where all multiprocessors are at work, for each 128 of a part of k, and read the other
+ * parts' sums. */
+static double cluster_time(const MatmulSpec *s, const MatmulConfig *c, int64_t m, const MatmulDevice *d)
+{
+    const double fixed_us = 1.0, arrange_us = 0.5, stages_more = 1.02, part_us = 0.5, exchange_us = 6.5e-5, busy_more = 0.1, of_floor = 1.12;
+    enum { BEST_STAGES = 4, WORD = 4 };
+    int64_t parts = matmul_parts(c), tile_n = (int64_t)c->warps_n * c->rows, rows = 8 * c->tiles;
+    int64_t tiles = ceil_div_i64(s->n, tile_n) * ceil_div_i64(m, rows);
+    int64_t at_once = matmul_clusters_at_once(parts, d), waves = ceil_div_i64(tiles, at_once);
+    double busy = (double)ceil_div_i64(tiles, waves) * (double)parts / d->multiprocessors;
+    double us = (double)ceil_div_i64(matmul_slices(s), parts) * wgmma_iteration(s, c) * (1 + busy_more * pow(busy, 4));
+    us += part_us * (double)parts + exchange_us * (double)(tile_n * rows * WORD * (parts - 1) / parts);
+    us = fixed_us + (matmul_prepares(s, c) ? arrange_us : 0) + (double)waves * us;
+    return fmax(us, of_floor * matmul_floor(s, m, d)) * (c->stages != BEST_STAGES ? stages_more : 1);
+}
+
+/* Returns the time in which blocks that share a tile put it together: one of them reads the sums of the others, one after the
+ * other. */
+static double shared_sums(const MatmulConfig *c, double all_tiles, int multiprocessors)
+{
+    const double next_us = 0.95, element_us = 5e-5, more = 0.6;
+    double elements = 8.0 * c->tiles * c->warps_n * c->rows;
+    return (multiprocessors / all_tiles + more) * (next_us + element_us * elements);
+}
+
+/* Returns the time of a product by wgmma. Blocks share all iterations, and put tiles together. */
 static double wgmma_time(const MatmulSpec *s, const MatmulConfig *c, int64_t m,
                          const MatmulDevice *d)
 {
-    const double clocks_a_us = 1600, fixed_us = 6, sum_us = 0.0004, stages_more = 1.04,
+    const double fixed_us = 4.5, arrange_us = 1.5, stages_more = 1.04, single_more = 1.1,
                  stores_more = 1.05, of_floor = 1.12;
     enum { BEST_STAGES = 4, NARROW = 64, BEST_STORED = 32 };
+    if (matmul_parts(c) > 1)
+        return cluster_time(s, c, m, d);
+    int64_t tile_n = (int64_t)c->warps_n * c->rows;
     double rows = 8 * c->tiles, tiles = ceil((double)m / rows);
     double iterations = wgmma_iterations(s, c, tiles, d->multiprocessors);
-    double us = iterations * wgmma_clocks(s, c) / clocks_a_us;
+    double us = iterations * wgmma_iteration(s, c) * (matmul_has_single_fragments(c) ? single_more : 1);
     us *= (c->stages != BEST_STAGES ? stages_more : 1) *
           (rows > NARROW && matmul_stored_rows(s, c) < BEST_STORED ? stores_more : 1);
-    us += fixed_us + sum_us * rows * (c->warps_n * c->rows) + parts_time(s, c, tiles, d->multiprocessors);
+    us += fixed_us + (matmul_prepares(s, c) ? arrange_us : 0) + parts_time(s, c, tiles, d->multiprocessors) +
+          shared_sums(c, tiles * (double)ceil_div_i64(s->n, tile_n), d->multiprocessors);
     return fmax(us, of_floor * matmul_floor(s, m, d));
 }
 

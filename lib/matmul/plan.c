@@ -381,6 +381,8 @@ static void describe_wgmma(FILE *out, const Choice *c, const Product *p, int64_t
             c->config.scale_weights ? "weights" : "sums", zeros ? ", zero points by mma" : "", p->blocks);
     if (p->tiles)
         fprintf(out, "%" PRId64 " tiles of rows at most\n", p->tiles);
+    else if (matmul_parts(&c->config) > 1)
+        fprintf(out, "clusters of %d have a tile, each block a part of k\n", matmul_parts(&c->config));
     else
         fprintf(out, "%" PRId64 " whole tiles of each\n", p->whole);
 }

@@ -91,17 +91,27 @@ static void prefer_whole_tiles(Product *p, int64_t tiles)
     p->shares_tiles = false;
 }
 
+/* Gives each tile of C a cluster of blocks. */
+static void give_clusters(Product *p, int64_t tiles, int parts)
+{
+    p->blocks = tiles * parts;
+    p->whole = 1;
+    p->share = p->extra = 0;
+    p->shares_tiles = false;
+}
+
 /* Returns the product by wgmma of up to `m` rows. Iterations of a block are below 2^31. Until the end
  * blocks are clusters, and tiles are those of all blocks of one. */
 static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *choice, int64_t m)
 {
-    enum { ITERATIONS_MOST = 1 << 30 };
+    enum { ITERATIONS_MOST = 1 << 30, BLOCKS_MOST = 65535 };
     const MatmulConfig *c = &choice->config;
-    int cluster = matmul_cluster(&plan->spec, c);
+    int cluster = matmul_cluster(&plan->spec, c), parts = matmul_parts(c);
     int64_t tile = 8 * c->tiles, slices = plan->packed.slices;
     int64_t columns = ceil_div_i64(matmul_iterations(&plan->spec, c) / slices, cluster);
     int64_t iterations = columns * slices, tile_bytes = (int64_t)cluster * c->warps_n * c->rows * tile * 4;
-    int64_t tiles = at_most((m - 1) / tile + 1, ITERATIONS_MOST / iterations);
+    int64_t tiles = at_most((m - 1) / tile + 1, parts > 1 ? BLOCKS_MOST / (columns * parts)
+                                                          : ITERATIONS_MOST / iterations);
     Product p = {.choice = choice, .size = TILUS_MATMUL_SEMAPHORES, .rows = tiles * tile};
     tiles = (at_most(p.rows, m) - 1) / tile + 1;
     int split = matmul_split(&plan->spec);
@@ -112,11 +122,13 @@ static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *cho
     place_plain_a(plan, &p, m);
     p.prearranged_a = place(&p.size, at_most(p.rows, m) * slices * matmul_arranged_k(&plan->spec, c) * bytes);
     p.row_scales = place(&p.size, matmul_is_a8(&plan->spec) ? at_most(p.rows, m) * 4 : 0);
-    if (split)
+    if (parts > 1)
+        give_clusters(&p, tiles * columns, parts);
+    else if (split)
         share_parts(&p, tiles * columns, split, tile_bytes);
     else
         share_iterations(&p, tiles * columns, slices, tile_bytes);
-    if (!split && !matmul_is_a8(&plan->spec))
+    if (parts == 1 && !split && !matmul_is_a8(&plan->spec))
         prefer_whole_tiles(&p, tiles * columns);
     p.blocks *= cluster;
     return p;

@@ -23,12 +23,33 @@ bool matmul_by_wgmma(const MatmulConfig *c)
     return c->prearranged_a == PREARRANGED_ROWS;
 }
 
-/* Tiles of 8 rows of A that @matmul_wgmma has with pairs of fragments, at most. */
-enum { PAIRS_MOST = 16 };
+enum {
+    PAIRS_MOST = 16,            /* tiles of 8 rows of A of @matmul_wgmma with pairs of fragments */
+    PAIRS_N = 256, SINGLES_N = 128      /* of a tile */
+};
 
 bool matmul_has_single_fragments(const MatmulConfig *c)
 {
-    return matmul_by_wgmma(c) && c->tiles > PAIRS_MOST;
+    return matmul_by_wgmma(c) && c->warps_n * c->rows == SINGLES_N;
+}
+
+int matmul_a_stages(const MatmulConfig *c)
+{
+    enum { OF_MANY_ROWS = 2, OF_FEW_ROWS = 4 };
+    return !matmul_has_single_fragments(c) ? c->stages : c->tiles > PAIRS_MOST ? OF_MANY_ROWS : OF_FEW_ROWS;
+}
+
+int matmul_parts(const MatmulConfig *c)
+{
+    return matmul_by_wgmma(c) ? c->warps_k : 1;
+}
+
+int64_t matmul_clusters_at_once(int64_t parts, const MatmulDevice *device)
+{
+    enum { OF = 132, SIZES = 9 };
+    static const int blocks[SIZES] = {1, 132, 132, 117, 120, 110, 102, 105, 120};
+    int64_t all = device->multiprocessors * blocks[parts] / OF / parts;
+    return all > 1 ? all : 1;
 }
 
 /* Blocks of a cluster are neighbors in n. To share A saves energy: on an H200 up to 5 % of the time of a
@@ -39,7 +60,7 @@ int matmul_cluster(const MatmulSpec *spec, const MatmulConfig *c)
     enum { BLOCKS = 2, COLUMNS_MANY = 32 };
     int64_t columns = ceil_div_i64(spec->n, (int64_t)c->warps_n * c->rows);
     bool fills = columns % BLOCKS == 0 || columns >= COLUMNS_MANY;
-    return matmul_has_single_fragments(c) && !spec->experts && fills ? BLOCKS : 1;
+    return matmul_has_single_fragments(c) && matmul_parts(c) == 1 && !spec->experts && fills ? BLOCKS : 1;
 }
 
 int matmul_arranged_k(const MatmulSpec *spec, const MatmulConfig *c)
@@ -50,7 +71,10 @@ int matmul_arranged_k(const MatmulSpec *spec, const MatmulConfig *c)
 
 MatmulProgram matmul_product_program(const MatmulConfig *c)
 {
-    return matmul_by_wgmma(c) ? MATMUL_WGMMA : matmul_combines(c) ? MATMUL_PRODUCT_COMBINED : MATMUL_PRODUCT;
+    return matmul_parts(c) > 1     ? MATMUL_PARTS
+           : matmul_by_wgmma(c)    ? MATMUL_WGMMA
+           : matmul_combines(c)    ? MATMUL_PRODUCT_COMBINED
+                                   : MATMUL_PRODUCT;
 }
 
 MatmulProgram matmul_prepare_program(const MatmulConfig *c)
@@ -196,7 +220,7 @@ static int64_t tile_rows(const MatmulConfig *c)
 
 static int64_t iteration_blocks(const MatmulConfig *c)
 {
-    return (int64_t)c->warps_k * c->stage_k_tiles;
+    return matmul_by_wgmma(c) ? 1 : (int64_t)c->warps_k * c->stage_k_tiles;
 }
 
 int64_t matmul_iterations(const MatmulSpec *spec, const MatmulConfig *config)
@@ -269,20 +293,27 @@ static int64_t stored_rows_bytes(const MatmulSpec *spec, const MatmulConfig *c)
     return ROWS * (columns * element + (padding < VECTOR ? padding : VECTOR));
 }
 
-enum { HALVES_MBARRIERS = 8 };      /* of A's ring with single fragments: two slots in halves */
+/* Counts the mbarriers of A's ring of single fragments, whose slots are in halves: full and empty. */
+static int halves_mbarriers(const MatmulConfig *c)
+{
+    enum { HALVES = 2 };
+    return matmul_has_single_fragments(c) ? 2 * HALVES * matmul_a_stages(c) : 0;
+}
 
 /* Adds up packed blocks, rows of A of 128 k and, where copies store C, two times `stored` rows of it,
  * the largest first, and mbarriers. What is not packed begins at a multiple of 1024 bytes. With single
- * fragments the ring of A has two slots, and mbarriers of its own. */
+ * fragments the ring of A has slots and mbarriers of its own; parts of k end at one more. */
 static int64_t wgmma_shared_bytes(const MatmulSpec *spec, const MatmulConfig *c, int stored)
 {
-    enum { ALIGN = 1024, A_STAGES = 2, MBARRIER = 8 };
+    enum { ALIGN = 1024, MBARRIER = 8 };
     bool single = matmul_has_single_fragments(c);
     int64_t bytes_of_row = matmul_arranged_k(spec, c) * dtype_bits(spec->product) / 8;
     int64_t ring = c->stages * c->warps_n * matmul_packed_form(spec, c->rows, 8).block;
-    int64_t rows = (int64_t)(single ? A_STAGES : c->stages) * 8 * c->tiles * bytes_of_row;
-    int64_t mbarriers = single ? 2 * round_up_i64(MBARRIER * c->stages, 16) + MBARRIER * HALVES_MBARRIERS
+    int64_t rows = (int64_t)matmul_a_stages(c) * 8 * c->tiles * bytes_of_row;
+    int64_t mbarriers = single ? 2 * round_up_i64(MBARRIER * c->stages, 16) + MBARRIER * halves_mbarriers(c)
                                : mbarriers_bytes(c);
+    if (matmul_parts(c) > 1)
+        mbarriers = round_up_i64(mbarriers, 16) + MBARRIER;
     bool stages_c = matmul_stores_by_copies(spec) && !spec->experts;
     int64_t row_of_c = matmul_columns_of_c(spec, tile_rows(c)) * dtype_bits(spec->result) / 8;
     int64_t staged = stages_c ? 2 * stored * row_of_c : 0;
@@ -518,19 +549,23 @@ static bool has_setmaxnreg(int capability)
     return target && target->own;
 }
 
-/* Returns the packed blocks of a tile of @matmul_wgmma, which lie along n. */
-static int wgmma_blocks_n(const MatmulConfig *c)
+enum { PARTS_MOST = 8 };
+
+/* Returns true where sums of a part of k fit into A's ring, and a cluster is no larger than all GPUs have. */
+static bool is_valid_parts(const MatmulConfig *c)
 {
-    enum { TILE_N = 256 };
-    return (matmul_has_single_fragments(c) ? TILE_N / 2 : TILE_N) / c->rows;
+    enum { PAIRS_STAGES = 4 };
+    return c->warps_k == 1 || (c->warps_k > 1 && c->warps_k <= PARTS_MOST &&
+                               (matmul_has_single_fragments(c) || c->stages >= PAIRS_STAGES));
 }
 
 /* Returns true for what @matmul_wgmma has. */
 static bool is_valid_wgmma(const MatmulConfig *c)
 {
-    enum { STAGES_LEAST = 2 };
-    int mbarriers = 2 * c->stages + (matmul_has_single_fragments(c) ? HALVES_MBARRIERS : 0);
-    return c->warps_n == wgmma_blocks_n(c) && c->warps_k == 1 && c->stage_k_tiles == 1 &&
+    enum { STAGES_LEAST = 2, SUMMED = 1 };
+    bool pairs = tile_rows(c) == PAIRS_N && c->tiles <= PAIRS_MOST;
+    int mbarriers = 2 * c->stages + SUMMED + halves_mbarriers(c);
+    return (pairs || matmul_has_single_fragments(c)) && is_valid_parts(c) && c->stage_k_tiles == 1 &&
            c->columns == 8 && mbarriers <= LIMIT_MBARRIERS && is_one_of(c->tiles, wgmma_tiles) &&
            c->stages >= STAGES_LEAST && c->per_sm == 1 &&
            c->register_reallocation;
@@ -557,7 +592,8 @@ static bool has_scales_by_wgmma(const MatmulSpec *s, const MatmulConfig *c)
 {
     enum { TILES_WITH_GROUPS = 8, SCALE_BITS = 16 };
     if (matmul_has_single_fragments(c))
-        return c->scale_weights && dtype_bits(s->scales) == SCALE_BITS && !matmul_is_a8(s);
+        return c->scale_weights && dtype_bits(s->scales) == SCALE_BITS && !matmul_is_a8(s) &&
+               (!s->experts || c->tiles > PAIRS_MOST);
     if (matmul_is_a8(s))
         return !c->scale_weights;
     bool centred = s->zeros != TILUS_ZEROS_NONE || s->offset > 0;
@@ -577,15 +613,16 @@ static bool is_valid(const MatmulConfig *c)
 {
     enum { STAGES_MAX = LIMIT_MBARRIERS / 2, PER_SM_MAX = 32, ROWS_MAX = 512, WARPS_MAX = 16 };
     return is_one_of(c->rows, all_rows) && is_one_of(c->warps_n, all_warps_n) &&
-           is_one_of(c->warps_k, all_warps_k) &&
            is_one_of(c->stage_k_tiles, all_stage_k_tiles) &&
-           tile_rows(c) <= ROWS_MAX && c->warps_n * c->warps_k <= WARPS_MAX && c->stages >= 0 &&
+           tile_rows(c) <= ROWS_MAX && c->stages >= 0 &&
            c->stages <= STAGES_MAX && is_one_of(c->columns, all_warps_k) &&
            (matmul_by_wgmma(c) || is_one_of(c->tiles, all_tiles)) &&
            (c->tiles == 1 || c->columns == 8) &&
            c->prearranged_a >= PREARRANGED && c->prearranged_a <= MATMUL_COMBINED_LAST &&
            (c->prearranged_a == PREARRANGED || c->stages > 0) &&
-           (!matmul_by_wgmma(c) || is_valid_wgmma(c)) && is_flag(c->scale_weights) &&
+           (matmul_by_wgmma(c) ? is_valid_wgmma(c)
+                               : is_one_of(c->warps_k, all_warps_k) && c->warps_n * c->warps_k <= WARPS_MAX) &&
+           is_flag(c->scale_weights) &&
            c->per_sm >= 0 && c->per_sm <= PER_SM_MAX && is_flag(c->zeros_by_mma) &&
            is_flag(c->register_reallocation) &&
            (!c->register_reallocation || matmul_by_wgmma(c) || may_reallocate(c));
@@ -598,15 +635,23 @@ static bool are_whole_tiles(const MatmulSpec *spec, const MatmulConfig *c)
     return matmul_slices(spec) * rows % iteration_blocks(c) == 0 && padded_rows(spec) % tile_rows(c) == 0;
 }
 
+enum { BLOCKS_MAX = 65535 };
+
+/* Returns true where sums of parts of k may have an order of their own, and every part has an iteration. */
+static bool has_parts(const MatmulSpec *spec, const MatmulConfig *c)
+{
+    return !spec->experts && !spec->batch_invariant && !matmul_is_a8(spec) && matmul_slices(spec) >= matmul_parts(c) &&
+           ceil_div_i64(spec->n, tile_rows(c)) * matmul_parts(c) <= BLOCKS_MAX;
+}
+
 bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
                         const MatmulDevice *device)
 {
     enum {
         SPILLED = 32,           /* registers: u4 with sums of 64 x 64 lacks 31 of 263 */
         WGMMA = 90,
-        BLOCKS_MAX = 65535,
     };
-    if (!is_valid(c) || !are_whole_tiles(spec, c) ||
+    if (!is_valid(c) || !are_whole_tiles(spec, c) || (matmul_parts(c) > 1 && !has_parts(spec, c)) ||
         (c->stages > 0 && !has_bulk_copies(device->capability)) ||
         (matmul_is_a8(spec) && !matmul_by_wgmma(c)) ||
         (c->register_reallocation && !has_setmaxnreg(device->capability)) ||
@@ -779,6 +824,16 @@ static void visit_warps(const Space *s, MatmulConfig c)
             }
 }
 
+/* Visits one block a tile, and as many as let all tiles run at once. */
+static void visit_parts(const Space *s, MatmulConfig c)
+{
+    int64_t tiles = ceil_div_i64(s->spec->n, tile_rows(&c)) * ceil_div_i64(s->bucket, 8 * c.tiles);
+    for (c.warps_k = 1; c.warps_k <= PARTS_MOST && (c.warps_k == 1 || tiles <= matmul_clusters_at_once(c.warps_k, s->device));
+         c.warps_k++)
+        if (matmul_config_fits(s->spec, &c, s->device))
+            s->visit(s->data, &c);
+}
+
 /* Visits products by wgmma, of the widest tiles that the rows of A fill, and of half as wide ones,
  * down to half of the widest with pairs of fragments. */
 static void visit_wgmma(const Space *s, MatmulConfig c)
@@ -788,7 +843,7 @@ static void visit_wgmma(const Space *s, MatmulConfig c)
     int64_t most = s->bucket / 8 < TILES_MOST ? s->bucket / 8 : TILES_MOST;
     most = most < TILES_LEAST ? TILES_LEAST : most;
     int least = (int)(most < PAIRS_MOST ? most : PAIRS_MOST) / 2;
-    c.warps_k = c.stage_k_tiles = c.per_sm = c.register_reallocation = 1;
+    c.stage_k_tiles = c.per_sm = c.register_reallocation = 1;
     c.prearranged_a = PREARRANGED_ROWS;
     c.columns = 8;
     c.zeros_by_mma = s->spec->zeros == TILUS_ZEROS_INTEGER;
@@ -796,9 +851,10 @@ static void visit_wgmma(const Space *s, MatmulConfig c)
     for (const int *count = matmul_is_a8(s->spec) ? a8_stages : stages; *count >= 0; count++)
         for (c.tiles = (int)most; c.tiles >= least; c.tiles /= 2) {
             c.stages = *count;
-            c.warps_n = wgmma_blocks_n(&c);
-            if (matmul_config_fits(s->spec, &c, s->device))
-                s->visit(s->data, &c);
+            for (int tile_n = PAIRS_N; tile_n >= SINGLES_N; tile_n /= 2) {
+                c.warps_n = tile_n / c.rows;
+                visit_parts(s, c);
+            }
         }
 }
 

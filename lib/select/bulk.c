@@ -12,6 +12,7 @@
 #include "ir/tile.h"
 #include "scalar/facts.h"
 #include "select/checks.h"
+#include "select/order.h"
 #include "select/plan.h"
 #include "support/remark.h"
 
@@ -129,7 +130,7 @@ typedef struct FenceSearch {
 static bool find_fence(Op *op, void *data)
 {
     FenceSearch *s = data;
-    if (op_info[op->code].effect != EFFECT_WRITES || is_by_async_proxy(op) ||
+    if (op_info[op->code].effect != EFFECT_WRITES || is_by_async_proxy(op) || op_always_follows(op, s->copy) ||
         !op->operand_count || !is_memory(op_memory_operand(op)->type))
         return true;
     const Value *written = memory_origin(op_memory_operand(op));
@@ -142,7 +143,7 @@ static bool find_fence(Op *op, void *data)
 }
 
 /* The async proxy must come after writes of the program's threads: where some op other
- * than a bulk copy writes the copy's source or target, or bytes that may be theirs. Reads
+ * than a bulk copy, and not always behind it, writes the copy's source or target, or bytes that may be theirs. Reads
  * of the threads are kept before it where they say that they have ended (select/reads.h).
  * Programs write a copy's source through the copy's own pointer only (docs/language.md). */
 static BulkFence fence_of(const Op *op)

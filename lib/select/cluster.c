@@ -102,10 +102,19 @@ bool cluster_publishes(const Program *p)
     return w.shared;
 }
 
-static bool is_own(Op *op, void *data)
+/* An mbarrier array, while the program is searched for an arrival by rank. */
+static bool arrives_elsewhere(Op *op, void *data)
 {
-    (void)data;
-    return op->code != OP_load_shared || !op_attr(op, ATTR_RANK);
+    return op->code != OP_mbarrier_arrive || !op_attr(op, ATTR_RANK) || op->operands[0] != data;
+}
+
+/* Returns true where threads of other blocks arrive at the mbarriers of an arrival or a wait. Where only the block's own do, they
+ * order enough for the block: what one of its threads then tells other blocks is all that it knows (PTX ISA, memory consistency
+ * model: causality order is transitive). */
+static bool is_told_by_others(const Op *op)
+{
+    return op->operand_count > 0 &&
+           !region_walk(op->parent->program->body, arrives_elsewhere, op->operands[0]);
 }
 
 static bool plan_sync(Module *m, const Op *op, unsigned sm, Plan *plan)
@@ -114,10 +123,10 @@ static bool plan_sync(Module *m, const Op *op, unsigned sm, Plan *plan)
     const Program *p = op->parent->program;
     bool reads = reads_may_be_in_flight(op);
     plan->sync = (SyncPlan){.remote = op_attr(op, ATTR_RANK) && program_blocks(p) > 1,
-                            .publishes = program_has_remote(p) && cluster_publishes(p),
+                            .publishes = program_has_remote(p) && is_told_by_others(op) &&
+                                         cluster_publishes(p),
                             .reads = reads,
-                            .reads_others = reads && program_blocks(p) > 1 &&
-                                            !region_walk(p->body, is_own, NULL)};
+                            .reads_others = reads && program_blocks(p) > 1 && remote_reads_may_be_in_flight(op)};
     return true;
 }
 

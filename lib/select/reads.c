@@ -7,11 +7,7 @@
 
 enum { WARP = 32 };
 
-typedef enum Found {
-    FOUND_NOTHING,
-    FOUND_ORDER,    /* an arrival, a barrier or the like, with a fence where it needs one */
-    FOUND_READ
-} Found;
+enum { OWN_READS = 1, REMOTE_READS = 2 };
 
 typedef struct CopySearch {
     const Value *memory;
@@ -89,37 +85,46 @@ static bool is_ordering(const Op *op)
            kind == SYNC_RELEASE || is_wait_before_copies(op);
 }
 
-/* Returns what `threads` do last in the ops up to `op`. An order inside a region ends nothing:
- * the region may not run. */
-static Found find_last(const Op *op, ThreadRange threads)
+/* Adds what `threads` read in the ops up to `op`, from the last one back to an arrival, a barrier or the like, which has a fence
+ * where it needs one. Returns true where there is such an op. One inside a region ends nothing: the region may not run. */
+static bool add_last_reads(const Op *op, ThreadRange threads, unsigned *reads)
 {
     for (; op; op = op->prev) {
         if (is_ordering(op))
-            return FOUND_ORDER;
+            return true;
         if (reads_copies(op))
-            return FOUND_READ;
+            *reads |= op_is_remote(op) ? REMOTE_READS : OWN_READS;
         for (unsigned i = 0; i < op->region_count; i++)
-            if (threads_meet(region_threads(op->regions[i]), threads) &&
-                find_last(op->regions[i]->last, threads) == FOUND_READ)
-                return FOUND_READ;
+            if (threads_meet(region_threads(op->regions[i]), threads))
+                add_last_reads(op->regions[i]->last, threads, reads);
     }
-    return FOUND_NOTHING;
+    return false;
 }
 
 /* Looks both ways to the top of a loop's body: from its end, and from before the loop. */
-static Found find_around(const Op *around, ThreadRange threads)
+static bool add_reads_around(const Op *around, ThreadRange threads, unsigned *reads)
 {
-    if (op_is_loop(around) && find_last(around->regions[0]->last, threads) == FOUND_READ)
-        return FOUND_READ;
-    return find_last(around->prev, threads);
+    if (op_is_loop(around))
+        add_last_reads(around->regions[0]->last, threads, reads);
+    return add_last_reads(around->prev, threads, reads);
+}
+
+static unsigned reads_in_flight(const Op *op)
+{
+    ThreadRange threads = region_threads(op->parent);
+    unsigned reads = 0;
+    bool ordered = !is_ordering(op) || add_last_reads(op->prev, threads, &reads);
+    for (const Op *around = op->parent->parent; !ordered && around; around = around->parent->parent)
+        ordered = add_reads_around(around, threads, &reads);
+    return reads;
 }
 
 bool reads_may_be_in_flight(const Op *op)
 {
-    ThreadRange threads = region_threads(op->parent);
-    Found found = is_ordering(op) ? find_last(op->prev, threads) : FOUND_ORDER;
-    for (const Op *around = op->parent->parent; found == FOUND_NOTHING && around;
-         around = around->parent->parent)
-        found = find_around(around, threads);
-    return found == FOUND_READ;
+    return reads_in_flight(op) != 0;
+}
+
+bool remote_reads_may_be_in_flight(const Op *op)
+{
+    return reads_in_flight(op) & REMOTE_READS;
 }

@@ -18,4 +18,7 @@
  * mbarriers, where blocks of a cluster meet. */
 bool reads_may_be_in_flight(const Op *op);
 
+/* Returns true when some of them may be of another block's shared memory. */
+bool remote_reads_may_be_in_flight(const Op *op);
+
 #endif

@@ -7,6 +7,7 @@
 #include "ir/text.h"
 #include "scalar/facts.h"
 #include "select/fit.h"
+#include "select/order.h"
 #include "select/plan.h"
 #include "support/remark.h"
 #include "support/scalar.h"
@@ -474,7 +475,7 @@ static bool find_writer(Op *op, void *data)
 {
     WriterSearch *s = data;
     OpAccess accesses[ACCESSES_MAX];
-    unsigned count = op_accesses(op, accesses);
+    unsigned count = op_always_follows(op, s->product) ? 0 : op_accesses(op, accesses);
     for (unsigned i = 0; i < count; i++)
         s->found |= accesses[i].mode != MODE_READ &&
                     !completion_is_async_proxy(accesses[i].completion) &&

@@ -17,7 +17,7 @@ BY_MMA = ["ZEROS_BY_MMA=1", "A_SUM_SCALE=0"]
 SIGNED = {"i4": ["U=u4", "OFFSET=8"]}
 SINGLE = ["TILE_N=128"]         # one fragment a warp
 
-# Parameters of both products, and of the new one alone.
+# Parameters of both products, and of the new one alone; its blocks, which with PARTS follow.
 CASES = [
     (SUMS, ["BM=64", "STAGES=3", "M_STEP=32"], 3),
     (SUMS + ["ROWS=32"], ["BM=16", "STAGES=2", "M_GROUP=2"], 4),
@@ -44,7 +44,15 @@ CASES = [
     (WEIGHTS + ["GROUP=0", "ZERO=1", "ROWS=32", "T=bf16", "A=bf16", "S=bf16"], SINGLE + ["BM=32", "STAGES=2"], 2),
     (WEIGHTS + ["GROUP=0", "ZERO=2", "ROWS=32", "W=u7", "U=u7"], SINGLE + ["BM=32", "STAGES=2"], 2),
 ] + [(WEIGHTS + ["W=" + w] + SIGNED.get(w, ["U=" + w]), SINGLE + ["BM=32", "STAGES=2", f"CLUSTER={1 + i % 2}"], 2)
-     for i, w in enumerate(("u8", "u1", "u2", "u3", "u7", "i4", "u6", "u5", "f4e2m1", "f5e2m2", "f8e4m3"))]
+     for i, w in enumerate(("u8", "u1", "u2", "u3", "u7", "i4", "u6", "u5", "f4e2m1", "f5e2m2", "f8e4m3"))] + [
+    (SUMS, ["BM=64", "STAGES=4", "M_STEP=32", "PARTS=3"], 0),
+    (SUMS + ["ZERO=1", "C=f32"], ["BM=48", "STAGES=4", "PARTS=2"] + BY_MMA, 0),
+    (SUMS + ["ROWS=128", "GROUP=0", "BIAS=1", "FUNCTION=2"], ["BM=16", "STAGES=5", "BULK_STORE=0", "PARTS=2"], 0),
+    (WEIGHTS + ["ZERO=1", "BIAS=1", "FUNCTION=1", "RESIDUAL=1"], ["BM=128", "STAGES=4", "PARTS=3"], 0),
+    (WEIGHTS + ["ROWS=32"], SINGLE + ["BM=256", "STAGES=3", "PARTS=2"], 0),
+    (WEIGHTS + ["ZERO=2", "W=u7", "U=u7"], SINGLE + ["BM=48", "STAGES=2", "PARTS=3"], 0),
+    (WEIGHTS + ["GROUP=0", "ZERO=1", "T=bf16", "A=bf16", "S=bf16"], SINGLE + ["BM=32", "STAGES=2", "PARTS=2"], 0),
+]
 
 
 def run(kernel, program, parameters, values, out=(), more=()):
@@ -109,16 +117,20 @@ def check(kernels, both, own, blocks):
         run(new, "arrange", both + by_mma,
             {"a": a, "prearranged": f"undef({M * row})", "m": M, "k": K, "stride": K, "slices": slices}, ["prearranged"])
         a, sizes["k"], sizes["stride"] = "@prearranged.bin", slices * 128, row
-    cluster = value("CLUSTER", 1)
+    packed.update(bias="@bias.bin", residual="@residual.bin", prearranged=a, c="undef(m*n)")
+    compared = ["--compare", "c=c.bin", "--tolerance=2e-3" if has("T") else "--tolerance=2e-4", *CHECKS]
+    cluster, parts = value("CLUSTER", 1), value("PARTS", 0)
+    if parts:
+        run(new, "matmul_parts", both + own,
+            {**packed, **sizes, "blocks": parts * -(-M // bm) * -(-N // value("TILE_N", 256))}, (), compared)
+        return
     tiles, groups = -(-M // bm) * -(-N // (cluster * value("TILE_N", 256))), blocks // cluster
     split = value("SPLIT", 0)
     whole = tiles // groups if split else max(tiles // groups - 1, 0)
     shared = (tiles - whole * groups) * (split or slices)
     run(new, "matmul_wgmma", both + own,
-        {**packed, "flags": "zeros(blocks)", "prearranged": a,
-         "partials": f"undef({2 * blocks * 256 * bm})", "bias": "@bias.bin", "residual": "@residual.bin",
-         "c": "undef(m*n)", **sizes, "blocks": blocks, "whole": whole, "share": shared // groups, "extra": shared % groups},
-        (), ["--compare", "c=c.bin", "--tolerance=2e-3" if has("T") else "--tolerance=2e-4", *CHECKS])
+        {**packed, "flags": "zeros(blocks)", "partials": f"undef({2 * blocks * 256 * bm})",
+         **sizes, "blocks": blocks, "whole": whole, "share": shared // groups, "extra": shared % groups}, (), compared)
 
 
 def main():
