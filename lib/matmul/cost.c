@@ -134,13 +134,10 @@ static double find_doubt(const MatmulSpec *s, const MatmulConfig *c)
     return c->warps_n * c->warps_k < 4 ? doubt * 1.3 : doubt;
 }
 
-/* Returns the iterations of the block that has most: of all, or of whole parts of k. */
-static double wgmma_iterations(const MatmulSpec *s, const MatmulConfig *c, double tiles,
-                               int multiprocessors)
+/* Returns the iterations of the block that has most: of whole parts of k, or of `all_tiles`, as all have as many. */
+static double wgmma_iterations(const MatmulSpec *s, double all_tiles, int multiprocessors)
 {
-    int cluster = matmul_cluster(s, c);
-    int64_t columns = ceil_div_i64(matmul_iterations(s, c) / matmul_slices(s), cluster) * cluster;
-    double all = (double)(columns * matmul_slices(s)) * tiles / multiprocessors;
+    double all = (double)matmul_slices(s) * all_tiles / multiprocessors;
     double part = (double)matmul_slices(s) / fmax(matmul_split(s), 1);
     return matmul_split(s) ? ceil(all / part) * part : all;
 }
@@ -194,13 +191,15 @@ static double wgmma_iteration(const MatmulSpec *s, const MatmulConfig *c)
  * parts' sums. */
 static double cluster_time(const MatmulSpec *s, const MatmulConfig *c, int64_t m, const MatmulDevice *d)
 {
-    const double fixed_us = 1.0, arrange_us = 0.5, stages_more = 1.02, part_us = 0.5, exchange_us = 6.5e-5, busy_more = 0.1, of_floor = 1.12;
+    const double fixed_us = 1.0, arrange_us = 0.5, stages_more = 1.02, part_us = 0.5, exchange_us = 6.5e-5, busy_more = 0.1,
+                 least_us = 0.8, of_floor = 1.12;
     enum { BEST_STAGES = 4, WORD = 4 };
     int64_t parts = matmul_parts(c), tile_n = (int64_t)c->warps_n * c->rows, rows = 8 * c->tiles;
     int64_t tiles = ceil_div_i64(s->n, tile_n) * ceil_div_i64(m, rows);
     int64_t at_once = matmul_clusters_at_once(parts, d), waves = ceil_div_i64(tiles, at_once);
     double busy = (double)ceil_div_i64(tiles, waves) * (double)parts / d->multiprocessors;
-    double us = (double)ceil_div_i64(matmul_slices(s), parts) * wgmma_iteration(s, c) * (1 + busy_more * pow(busy, 4));
+    double iteration = fmax(wgmma_iteration(s, c), matmul_has_single_fragments(c) ? 0 : least_us);
+    double us = (double)ceil_div_i64(matmul_slices(s), parts) * iteration * (1 + busy_more * pow(busy, 4));
     us += part_us * (double)parts + exchange_us * (double)(tile_n * rows * WORD * (parts - 1) / parts);
     us = fixed_us + (matmul_prepares(s, c) ? arrange_us : 0) + (double)waves * us;
     return fmax(us, of_floor * matmul_floor(s, m, d)) * (c->stages != BEST_STAGES ? stages_more : 1);
@@ -215,23 +214,36 @@ static double shared_sums(const MatmulConfig *c, double all_tiles, int multiproc
     return (multiprocessors / all_tiles + more) * (next_us + element_us * elements);
 }
 
-/* Returns the time of a product by wgmma. Blocks share all iterations, and put tiles together. */
+/* Returns the microseconds of an iteration of blocks that go from tile to tile. */
+static double long_iteration(const MatmulSpec *s, const MatmulConfig *c)
+{
+    const double single_more = 1.1;
+    return wgmma_iteration(s, c) * (matmul_has_single_fragments(c) ? single_more : 1);
+}
+
+bool matmul_leaves_blocks_idle(const MatmulSpec *s, const MatmulConfig *c, int64_t all_tiles, int multiprocessors)
+{
+    double idle = (double)matmul_slices(s) * (1 - (double)all_tiles / multiprocessors);
+    return all_tiles <= multiprocessors && idle * long_iteration(s, c) <= shared_sums(c, (double)all_tiles, multiprocessors);
+}
+
+/* Returns the time of a product by wgmma. Blocks share all iterations, and put tiles together, unless each has one. */
 static double wgmma_time(const MatmulSpec *s, const MatmulConfig *c, int64_t m,
                          const MatmulDevice *d)
 {
-    const double fixed_us = 4.5, arrange_us = 1.5, stages_more = 1.04, single_more = 1.1,
-                 stores_more = 1.05, of_floor = 1.12;
+    const double fixed_us = 4.5, arrange_us = 1.5, stages_more = 1.04, stores_more = 1.05, of_floor = 1.12;
     enum { BEST_STAGES = 4, NARROW = 64, BEST_STORED = 32 };
     if (matmul_parts(c) > 1)
         return cluster_time(s, c, m, d);
-    int64_t tile_n = (int64_t)c->warps_n * c->rows;
-    double rows = 8 * c->tiles, tiles = ceil((double)m / rows);
-    double iterations = wgmma_iterations(s, c, tiles, d->multiprocessors);
-    double us = iterations * wgmma_iteration(s, c) * (matmul_has_single_fragments(c) ? single_more : 1);
+    int cluster = matmul_cluster(s, c);
+    int64_t columns = ceil_div_i64(matmul_iterations(s, c) / matmul_slices(s), cluster) * cluster;
+    double rows = 8 * c->tiles, tiles = ceil((double)m / rows), all = tiles * (double)columns;
+    bool idle = !matmul_split(s) && matmul_leaves_blocks_idle(s, c, (int64_t)all, d->multiprocessors);
+    double us = (idle ? (double)matmul_slices(s) : wgmma_iterations(s, all, d->multiprocessors)) * long_iteration(s, c);
     us *= (c->stages != BEST_STAGES ? stages_more : 1) *
           (rows > NARROW && matmul_stored_rows(s, c) < BEST_STORED ? stores_more : 1);
     us += fixed_us + (matmul_prepares(s, c) ? arrange_us : 0) + parts_time(s, c, tiles, d->multiprocessors) +
-          shared_sums(c, tiles * (double)ceil_div_i64(s->n, tile_n), d->multiprocessors);
+          (idle ? 0 : shared_sums(c, all, d->multiprocessors));
     return fmax(us, of_floor * matmul_floor(s, m, d));
 }
 

@@ -78,12 +78,13 @@ static void share_iterations(Product *p, int64_t tiles, int64_t slices, int64_t 
 }
 
 /* Gives blocks whole tiles alone, where few rounds of nearly all blocks have them: blocks that are at
- * different places of k share nothing in the L2 cache. */
-static void prefer_whole_tiles(Product *p, int64_t tiles)
+ * different places of k share nothing in the L2 cache. Or one to as many as there are tiles. */
+static void prefer_whole_tiles(Product *p, int64_t tiles, bool leaves_idle)
 {
     enum { ROUNDS_MOST = 8, BUSY = 15, OF = 16 };
     int64_t rounds = (tiles - 1) / p->blocks + 1, blocks = tiles / rounds;
-    if (rounds == 1 || rounds > ROUNDS_MOST || tiles % rounds || blocks * OF < p->blocks * BUSY)
+    bool busy = rounds > 1 && rounds <= ROUNDS_MOST && tiles % rounds == 0 && blocks * OF >= p->blocks * BUSY;
+    if (!busy && !(rounds == 1 && leaves_idle))
         return;
     p->blocks = blocks;
     p->whole = rounds;
@@ -129,7 +130,9 @@ static Product wgmma_product_of(const tilus_matmul_plan *plan, const Choice *cho
     else
         share_iterations(&p, tiles * columns, slices, tile_bytes);
     if (parts == 1 && !split && !matmul_is_a8(&plan->spec))
-        prefer_whole_tiles(&p, tiles * columns);
+        prefer_whole_tiles(&p, tiles * columns,
+                           matmul_leaves_blocks_idle(&plan->spec, c, tiles * columns * cluster,
+                                                     plan->device.multiprocessors));
     p.blocks *= cluster;
     return p;
 }

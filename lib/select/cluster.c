@@ -1,4 +1,4 @@
-/* The planner of arrivals, waits, barriers and semaphores. A remote arrival in its plain form
+/* The planner of arrivals, waits, barriers and semaphores. An arrival in its plain form
  * releases for the threads of its own block. It says that a ring's slot may be written again, and
  * their reads of the slot are kept before it (select/reads.h): that is all that most programs need.
  * Where a block may see what another one's threads wrote, or write over it, arrivals release and
