@@ -434,6 +434,39 @@ static void test_parameters_by_wgmma(void **state)
     assert_int_equal(matmul_prepare_program(&c), MATMUL_PREPARE);
 }
 
+/* Blocks of a cluster that have parts of k share no A. */
+static void test_parameters_of_parts(void **state)
+{
+    (void)state;
+    MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = 4096, .k = 4096, .group = 128});
+    MatmulConfig c = {64, 2, 3, 1, 4, 8, 16, 3, 1, 1, 0, 1};
+    assert_int_equal(matmul_product_program(&c), MATMUL_PARTS);
+    assert_int_equal(matmul_parts(&c), 3);
+    assert_int_equal(matmul_cluster(&s, &c), 1);
+    assert_text(&s, &c, MATMUL_PARTS,
+                "W=u4 U=u4 A=f16 T=f16 S=f16 C=f16 OFFSET=0 GROUP=128 ZERO=0 SCALE_WEIGHTS=1 DEFERRED_SCALE=0 ROWS=64 BM=128 "
+                "TILE_N=128 A_STAGES=4 PARTS=3 STAGES=4 M_STEP=32 BIAS=0 RESIDUAL=0 FUNCTION=0 BULK_STORE=1 WGMMA=1",
+                "matmul_parts-u4-f16-f16-f16-f16-g128-l1-r64-m128-n128-parts3-s4-u1-sm_90a");
+    c.warps_k = 1;
+    assert_int_equal(matmul_parts(&c), 1);
+    assert_int_equal(matmul_cluster(&s, &c), 2);
+    c.prearranged_a = 2;
+    c.warps_k = 4;
+    assert_int_equal(matmul_parts(&c), 1);
+}
+
+/* Clusters lie within parts of a device, so that those of some sizes leave multiprocessors idle. */
+static void test_clusters_at_once(void **state)
+{
+    (void)state;
+    const MatmulDevice h200 = matmul_device("NVIDIA H200", 90, 132, 232448);
+    const MatmulDevice small = matmul_device("a part of one", 90, 4, 232448);
+    const int h200_clusters[] = {132, 66, 39, 30, 22, 17, 15, 15};
+    for (int parts = 1; parts <= (int)COUNT(h200_clusters); parts++)
+        assert_int_equal(matmul_clusters_at_once(parts, &h200), h200_clusters[parts - 1]);
+    assert_int_equal(matmul_clusters_at_once(8, &small), 1);
+}
+
 /* Neighbors in n share A where tiles have single fragments, and each has one. */
 static void test_clusters(void **state)
 {
@@ -1018,6 +1051,8 @@ int main(void)
         cmocka_unit_test(test_floats_as_integers),
         cmocka_unit_test(test_stored_as_they_are),
         cmocka_unit_test(test_parameters_by_wgmma),
+        cmocka_unit_test(test_parameters_of_parts),
+        cmocka_unit_test(test_clusters_at_once),
         cmocka_unit_test(test_clusters),
         cmocka_unit_test(test_parameters_of_bytes),
         cmocka_unit_test(test_reads_a_where_it_is), cmocka_unit_test(test_fits_by_wgmma),

@@ -142,6 +142,20 @@ static const MatmulConfig on_fragments[SIZES] = {
     {64, 2, 1, 1, 2, 8, 32, 3, 1, 1, 0, 1}, {64, 2, 1, 1, 4, 8, 24, 3, 1, 1, 0, 1},
     {64, 2, 1, 1, 3, 8, 32, 3, 1, 1, 0, 1}};
 
+/* Configurations of clusters whose blocks have parts of k, for both. */
+static const MatmulConfig sums_in_parts[SIZES] = {
+    {32, 8, 5, 1, 4, 8, 2, 3, 0, 1, 0, 1}, {32, 8, 4, 1, 6, 8, 2, 3, 0, 1, 0, 1},
+    {32, 8, 2, 1, 4, 8, 2, 3, 0, 1, 0, 1}, {32, 8, 3, 1, 5, 8, 6, 3, 0, 1, 0, 1},
+    {32, 8, 5, 1, 4, 8, 8, 3, 0, 1, 0, 1}};
+static const MatmulConfig weights_in_parts[SIZES] = {
+    {64, 4, 2, 1, 4, 8, 2, 3, 1, 1, 0, 1}, {64, 2, 3, 1, 2, 8, 2, 3, 1, 1, 0, 1},
+    {64, 2, 2, 1, 3, 8, 4, 3, 1, 1, 0, 1}, {64, 4, 3, 1, 4, 8, 8, 3, 1, 1, 0, 1},
+    {64, 2, 3, 1, 4, 8, 16, 3, 1, 1, 0, 1}};
+static const MatmulConfig many_in_parts[SIZES] = {
+    {64, 2, 3, 1, 4, 8, 32, 3, 1, 1, 0, 1}, {64, 2, 2, 1, 3, 8, 24, 3, 1, 1, 0, 1},
+    {64, 2, 2, 1, 2, 8, 32, 3, 1, 1, 0, 1}, {64, 2, 3, 1, 4, 8, 24, 3, 1, 1, 0, 1},
+    {64, 2, 2, 1, 3, 8, 32, 3, 1, 1, 0, 1}};
+
 static const struct Other {
     const char *what;
     Trial trial;
@@ -233,53 +247,65 @@ static const struct Other {
     {"many rows", {M("f8e5m2", "f16", "f16", FLOAT, false, false)}},
     {"many rows", {M("i8", "bf16", "bf16", NONE, true, false)}},
 #undef M
-#define SUMS(w, a, g, n_) .problem = {.weights = w, .activations = a, .n = n_, .k = 640,         \
+#define SUMS(w, a, g, n_, c) .problem = {.weights = w, .activations = a, .n = n_, .k = 640,         \
                                       .group = g, .n_tile = 32},                                 \
-                          .configs = on_sums, .sizes = {3, 16, 33, 128}
-#define WEIGHTS(w, a, g, z, n_, f) .problem = {.weights = w, .activations = a, .n = n_, .k = 384, \
+                          .configs = c, .sizes = {3, 16, 33, 128}
+#define WEIGHTS(w, a, g, z, n_, f, c) .problem = {.weights = w, .activations = a, .n = n_, .k = 384, \
                                                .group = g, .zeros = z, .function = f,            \
                                                .bias = f != PLAIN, .residual = f != PLAIN,       \
                                                .n_tile = 64},                                    \
-                                   .configs = on_weights, .sizes = {3, 16, 33, 128}
-    {"by wgmma", {SUMS("f4e2m1", "f16", 128, 520)}},
-    {"by wgmma", {SUMS("f6e3m2", "bf16", 0, 264)}},
-    {"by wgmma", {SUMS("f8e4m3", "f16", 256, 267)}},
-    {"by wgmma", {SUMS("f5e2m2", "i8", 128, 264)}},
-    {"by wgmma", {WEIGHTS("u1", "f16", 128, INTEGER, 264, PLAIN)}},
-    {"by wgmma", {WEIGHTS("u2", "bf16", 64, FLOAT, 520, PLAIN)}},
-    {"by wgmma", {WEIGHTS("i3", "f16", 128, NONE, 264, SILU)}},
-    {"by wgmma", {WEIGHTS("u4", "f16", 32, INTEGER, 264, PLAIN)}},
-    {"by wgmma", {WEIGHTS("i5", "f16", 0, INTEGER, 267, GELU)}},
-    {"by wgmma", {WEIGHTS("u6", "f8e4m3", 128, NONE, 264, PLAIN)}},
-    {"by wgmma", {WEIGHTS("i7", "bf16", 0, NONE, 264, PLAIN)}},
-    {"by wgmma", {WEIGHTS("u8", "f16", 384, INTEGER, 264, SILU)}},
-    {"by wgmma", {WEIGHTS("f3e1m1", "f16", 128, FLOAT, 264, PLAIN)}},
-    {"by wgmma", {WEIGHTS("f8e5m2", "f16", 64, NONE, 267, PLAIN)}},
-    {"by wgmma", {WEIGHTS("u4", "bf16", 128, NONE, 264, PLAIN), .a_stride = 648}},
-    {"by wgmma", {WEIGHTS("u5", "f16", 128, NONE, 264, PLAIN), .a_stride = 645}},
+                                   .configs = c, .sizes = {3, 16, 33, 128}
+    {"by wgmma", {SUMS("f4e2m1", "f16", 128, 520, on_sums)}},
+    {"by wgmma", {SUMS("f6e3m2", "bf16", 0, 264, on_sums)}},
+    {"by wgmma", {SUMS("f8e4m3", "f16", 256, 267, on_sums)}},
+    {"by wgmma", {SUMS("f5e2m2", "i8", 128, 264, on_sums)}},
+    {"by wgmma", {WEIGHTS("u1", "f16", 128, INTEGER, 264, PLAIN, on_weights)}},
+    {"by wgmma", {WEIGHTS("u2", "bf16", 64, FLOAT, 520, PLAIN, on_weights)}},
+    {"by wgmma", {WEIGHTS("i3", "f16", 128, NONE, 264, SILU, on_weights)}},
+    {"by wgmma", {WEIGHTS("u4", "f16", 32, INTEGER, 264, PLAIN, on_weights)}},
+    {"by wgmma", {WEIGHTS("i5", "f16", 0, INTEGER, 267, GELU, on_weights)}},
+    {"by wgmma", {WEIGHTS("u6", "f8e4m3", 128, NONE, 264, PLAIN, on_weights)}},
+    {"by wgmma", {WEIGHTS("i7", "bf16", 0, NONE, 264, PLAIN, on_weights)}},
+    {"by wgmma", {WEIGHTS("u8", "f16", 384, INTEGER, 264, SILU, on_weights)}},
+    {"by wgmma", {WEIGHTS("f3e1m1", "f16", 128, FLOAT, 264, PLAIN, on_weights)}},
+    {"by wgmma", {WEIGHTS("f8e5m2", "f16", 64, NONE, 267, PLAIN, on_weights)}},
+    {"by wgmma", {WEIGHTS("u4", "bf16", 128, NONE, 264, PLAIN, on_weights), .a_stride = 648}},
+    {"by wgmma", {WEIGHTS("u5", "f16", 128, NONE, 264, PLAIN, on_weights), .a_stride = 645}},
+    {"parts of k", {SUMS("u4", "f16", 128, 520, sums_in_parts)}},
+    {"parts of k", {SUMS("f8e4m3", "bf16", 0, 267, sums_in_parts)}},
+    {"parts of k", {WEIGHTS("u1", "f16", 128, INTEGER, 264, PLAIN, weights_in_parts)}},
+    {"parts of k", {WEIGHTS("i3", "bf16", 64, FLOAT, 520, SILU, weights_in_parts)}},
+    {"parts of k", {WEIGHTS("u4", "f16", 128, NONE, 264, PLAIN, weights_in_parts), .a_stride = 648}},
+    {"parts of k", {WEIGHTS("f4e2m1", "f16", 16, NONE, 264, GELU, weights_in_parts)}},
+    {"parts of k", {WEIGHTS("u7", "f16", 0, INTEGER, 267, PLAIN, weights_in_parts)}},
+    {"parts of k", {WEIGHTS("u8", "f8e4m3", 32, NONE, 264, PLAIN, weights_in_parts)}},
 #undef SUMS
 #undef WEIGHTS
-#define SINGLE(w, a, g, z, n_, f) .problem = {.weights = w, .activations = a, .n = n_, .k = 384, \
+#define SINGLE(w, a, g, z, n_, f, c) .problem = {.weights = w, .activations = a, .n = n_, .k = 384, \
                                               .group = g, .zeros = z, .function = f,           \
                                               .bias = f != PLAIN, .residual = f != PLAIN,      \
                                               .n_tile = 64},                                   \
-                                  .configs = on_fragments, .sizes = {129, 200, 257, 1000}
-    {"single fragments", {SINGLE("u1", "f16", 128, INTEGER, 264, PLAIN)}},
-    {"single fragments", {SINGLE("u2", "bf16", 64, FLOAT, 392, PLAIN)}},
-    {"single fragments", {SINGLE("i3", "f16", 128, NONE, 136, SILU)}},
-    {"single fragments", {SINGLE("u4", "f16", 32, INTEGER, 264, PLAIN)}},
-    {"single fragments", {SINGLE("u4", "f16", 128, NONE, 264, PLAIN)}},
-    {"single fragments", {SINGLE("i4", "f16", 128, NONE, 264, PLAIN)}},
-    {"single fragments", {SINGLE("u6", "f16", 128, NONE, 264, PLAIN), .a_stride = 392}},
-    {"single fragments", {SINGLE("f4e2m1", "f16", 16, NONE, 264, PLAIN)}},
-    {"single fragments", {SINGLE("i5", "f16", 0, INTEGER, 267, GELU)}},
-    {"single fragments", {SINGLE("u6", "f8e4m3", 128, INTEGER, 264, PLAIN)}},
-    {"single fragments", {SINGLE("f6e3m2", "bf16", 0, NONE, 264, PLAIN)}},
-    {"single fragments", {SINGLE("i7", "bf16", 0, NONE, 264, PLAIN)}},
-    {"single fragments", {SINGLE("u8", "f16", 384, INTEGER, 264, SILU)}},
-    {"single fragments", {SINGLE("f3e1m1", "f16", 128, FLOAT, 264, PLAIN)}},
-    {"single fragments", {SINGLE("f8e4m3", "f16", 128, NONE, 264, PLAIN)}},
-    {"single fragments", {SINGLE("f8e5m2", "f16", 64, NONE, 267, PLAIN)}},
+                                  .configs = c, .sizes = {129, 200, 257, 1000}
+    {"single fragments", {SINGLE("u1", "f16", 128, INTEGER, 264, PLAIN, on_fragments)}},
+    {"single fragments", {SINGLE("u2", "bf16", 64, FLOAT, 392, PLAIN, on_fragments)}},
+    {"single fragments", {SINGLE("i3", "f16", 128, NONE, 136, SILU, on_fragments)}},
+    {"single fragments", {SINGLE("u4", "f16", 32, INTEGER, 264, PLAIN, on_fragments)}},
+    {"single fragments", {SINGLE("u4", "f16", 128, NONE, 264, PLAIN, on_fragments)}},
+    {"single fragments", {SINGLE("i4", "f16", 128, NONE, 264, PLAIN, on_fragments)}},
+    {"single fragments", {SINGLE("u6", "f16", 128, NONE, 264, PLAIN, on_fragments), .a_stride = 392}},
+    {"single fragments", {SINGLE("f4e2m1", "f16", 16, NONE, 264, PLAIN, on_fragments)}},
+    {"single fragments", {SINGLE("i5", "f16", 0, INTEGER, 267, GELU, on_fragments)}},
+    {"single fragments", {SINGLE("u6", "f8e4m3", 128, INTEGER, 264, PLAIN, on_fragments)}},
+    {"single fragments", {SINGLE("f6e3m2", "bf16", 0, NONE, 264, PLAIN, on_fragments)}},
+    {"single fragments", {SINGLE("i7", "bf16", 0, NONE, 264, PLAIN, on_fragments)}},
+    {"single fragments", {SINGLE("u8", "f16", 384, INTEGER, 264, SILU, on_fragments)}},
+    {"single fragments", {SINGLE("f3e1m1", "f16", 128, FLOAT, 264, PLAIN, on_fragments)}},
+    {"single fragments", {SINGLE("f8e4m3", "f16", 128, NONE, 264, PLAIN, on_fragments)}},
+    {"single fragments", {SINGLE("f8e5m2", "f16", 64, NONE, 267, PLAIN, on_fragments)}},
+    {"parts of k", {SINGLE("u2", "f16", 128, FLOAT, 264, PLAIN, many_in_parts)}},
+    {"parts of k", {SINGLE("i4", "bf16", 32, INTEGER, 392, SILU, many_in_parts)}},
+    {"parts of k", {SINGLE("f6e3m2", "f16", 0, NONE, 267, PLAIN, many_in_parts)}},
+    {"parts of k", {SINGLE("u8", "f16", 128, NONE, 264, GELU, many_in_parts)}},
 #undef SINGLE
 #define BYTES(w, a, p, g, n_, k_) .problem = {.weights = w, .activations = a, .product = p, \
                                               .n = n_, .k = k_, .group = g}, .sizes = {1, 16, 33, 128}
@@ -466,14 +492,14 @@ bool trials_make(Trials *trials)
 
 /* ---- configurations ----------------------------------------------------------- */
 
-/* Returns the shape's configuration for the bucket of m; with single fragments the first one is for
- * the bucket behind those of shape_sizes. */
+/* Returns the shape's configuration for the bucket of m; of tiles for more rows than those of shape_sizes the first one is for
+ * the bucket behind these. */
 static const MatmulConfig *config_for(const Trial *trial, int64_t m)
 {
     int64_t first = matmul_bucket(shape_sizes[SIZES - 1] + 1);
     for (size_t i = 0; i < SIZES && trial->configs; i++) {
-        bool single = matmul_has_single_fragments(&trial->configs[i]);
-        if ((single ? first << i : matmul_bucket(shape_sizes[i])) == matmul_bucket(m))
+        bool many = 8 * trial->configs[i].tiles > shape_sizes[SIZES - 1];
+        if ((many ? first << i : matmul_bucket(shape_sizes[i])) == matmul_bucket(m))
             return &trial->configs[i];
     }
     return NULL;
