@@ -247,7 +247,7 @@ static const struct Other {
     {"many rows", {M("f8e5m2", "f16", "f16", FLOAT, false, false)}},
     {"many rows", {M("i8", "bf16", "bf16", NONE, true, false)}},
 #undef M
-#define SUMS(w, a, g, n_, c) .problem = {.weights = w, .activations = a, .n = n_, .k = 640,         \
+#define SUMS(w, a, g, n_, c) .problem = {.weights = w, .activations = a, .n = n_, .k = 640,      \
                                       .group = g, .n_tile = 32},                                 \
                           .configs = c, .sizes = {3, 16, 33, 128}
 #define WEIGHTS(w, a, g, z, n_, f, c) .problem = {.weights = w, .activations = a, .n = n_, .k = 384, \
