@@ -170,12 +170,14 @@ static double single_iteration(const MatmulSpec *s, const MatmulConfig *c)
  * more, which single fragments hide. */
 static double wgmma_clocks(const MatmulSpec *s, const MatmulConfig *c)
 {
-    const double of_row = 16, of_iteration = 70, of_bits = 5120, of_weights = 250, zeros_more = 1.07;
+    const double of_row = 16, of_iteration = 70, of_bits = 5120, of_weights = 180, of_weights_in_parts = 60, zeros_more = 1.07;
     enum { LEAST_ROWS = 48, NARROW = 64 };
     double rows = 8 * c->tiles, bits = (double)dtype_bits(s->weights);
     bool has_zeros = s->zeros != TILUS_ZEROS_NONE;
     double clocks = of_row * rows + of_iteration + of_bits * bits / fmax(rows, LEAST_ROWS) +
-                    (c->scale_weights && rows <= NARROW ? of_weights : 0);
+                    (!c->scale_weights || rows > NARROW  ? 0
+                     : matmul_parts(c) > 1               ? of_weights_in_parts
+                                                         : of_weights);
     return clocks * (has_zeros ? zeros_more : 1);
 }
 
@@ -191,7 +193,7 @@ static double wgmma_iteration(const MatmulSpec *s, const MatmulConfig *c)
  * parts' sums. */
 static double cluster_time(const MatmulSpec *s, const MatmulConfig *c, int64_t m, const MatmulDevice *d)
 {
-    const double fixed_us = 1.0, arrange_us = 0.5, stages_more = 1.02, part_us = 0.5, exchange_us = 6.5e-5, busy_more = 0.1,
+    const double fixed_us = 1.0, arrange_us = 1.5, stages_more = 1.02, part_us = 0.5, exchange_us = 6.5e-5, busy_more = 0.1,
                  least_us = 0.8, of_floor = 1.12;
     enum { BEST_STAGES = 4, WORD = 4 };
     int64_t parts = matmul_parts(c), tile_n = (int64_t)c->warps_n * c->rows, rows = 8 * c->tiles;
