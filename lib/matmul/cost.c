@@ -165,9 +165,8 @@ static double single_iteration(const MatmulSpec *s, const MatmulConfig *c)
     return us * (s->zeros != TILUS_ZEROS_NONE ? zeros_more : 1);
 }
 
-/* Returns the clocks of an iteration of a product by wgmma, fitted to measurements of u2, u4 and u8 on
- * an H200: of 256 of n tensor cores take 16 clocks for each row of A, and copies and decoding some
- * more, which single fragments hide. */
+/* Returns the clocks of an iteration by pairs of fragments, of 256 of n, fitted to measurements of u2, u4 and u8 on an H200:
+ * tensor cores take 16 clocks for each row of A, and copies and decoding some more. */
 static double wgmma_clocks(const MatmulSpec *s, const MatmulConfig *c)
 {
     const double of_row = 16, of_iteration = 70, of_bits = 5120, of_weights = 180, of_weights_in_parts = 60, zeros_more = 1.07;

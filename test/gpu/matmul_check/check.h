@@ -114,7 +114,7 @@ typedef struct Data {
     float *a_scales;                    /* of rows, where the problem's A has them */
     double *weights;                    /* [matrices, n, k], less zero points, times scales */
     double *a_values, *bias_values, *residual_values;
-    double *c;                          /* [matrices, rows, columns of C]: what the trial's products are */
+    double *c;                          /* [matrices, rows, columns of C]: products of A's rows, without the residual */
 } Data;
 
 /* False: out of memory, or the problem is none, which `message` says. data_free takes what
@@ -125,6 +125,15 @@ void data_free(Data *data);
 /* Returns the first row of expert `expert` among `m` rows of A, and behind the last expert the number
  * of the rows that experts have: some rows before and behind these are nobody's. */
 int32_t data_offset(const Data *data, int64_t expert, int64_t m);
+
+/* Returns the number of row `row` of m that experts' rows have, for problems with ids: a permutation. */
+int32_t data_id(int64_t row, int64_t m);
+
+/* Fills in ids[m] and route[m], the weights of rows by their ids: 0 for rows that are nobody's, and for some others. */
+void data_route(const Data *data, int64_t m, int32_t *ids, float *route);
+
+/* Counts the rows of C. */
+int64_t data_result_rows(const Data *data, int64_t m);
 
 /* The byte around results and workspaces, and in them before: a NaN of any result's type. */
 enum { DATA_MARK = 0xff };

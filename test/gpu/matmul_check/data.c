@@ -257,8 +257,7 @@ static void multiply_matrix(Data *d, const Trial *t, int64_t matrix)
     for (int64_t m = 0; m < d->rows; m++)
         for (int64_t n = 0; n < columns; n++) {
             double x = apply(s->function, biased(d, t, matrix, m, n, 0));
-            x *= s->gated ? biased(d, t, matrix, m, n, 1) : 1;
-            c[m * columns + n] = x + (s->residual ? d->residual_values[m * columns + n] : 0);
+            c[m * columns + n] = x * (s->gated ? biased(d, t, matrix, m, n, 1) : 1);
         }
 }
 
@@ -280,6 +279,36 @@ static int64_t matrix_of(const Data *d, int64_t row, int64_t m)
     while (matrix >= 0 && data_offset(d, matrix, m) > row)
         matrix--;
     return matrix < d->matrices ? matrix : -1;
+}
+
+static int64_t greatest_divisor(int64_t a, int64_t b)
+{
+    return b ? greatest_divisor(b, a % b) : a;
+}
+
+int32_t data_id(int64_t row, int64_t m)
+{
+    enum { LEAST = 5 };
+    int64_t step = LEAST;
+    while (greatest_divisor(m, step) > 1)
+        step++;
+    return (int32_t)((row * step + m / 3) % m);
+}
+
+void data_route(const Data *d, int64_t m, int32_t *ids, float *route)
+{
+    enum { NONE_EACH = 7, KINDS = 5 };
+    for (int64_t row = 0; row < m; row++) {
+        int32_t id = data_id(row, m);
+        bool counts = matrix_of(d, row, m) >= 0 && id % NONE_EACH;
+        ids[row] = id;
+        route[id] = counts ? 0.25F + 0.125F * (float)(id % KINDS) : 0;
+    }
+}
+
+int64_t data_result_rows(const Data *d, int64_t m)
+{
+    return d->spec.combine ? m / d->spec.top : m;
 }
 
 /* ---- all ---------------------------------------------------------------------- */
@@ -369,26 +398,84 @@ void data_free(Data *d)
     free(d->c);
 }
 
-Difference data_compare(const Data *d, const Trial *trial, int64_t m, Order order,
-                        const void *c)
+/* What C is compared with: `rows` has the row of each id, and `route` its weight. */
+typedef struct Wanted {
+    const Data *data;
+    Order order;
+    int64_t m, n;               /* n: columns of C */
+    int64_t *rows;
+    int32_t *ids;
+    float *route;
+} Wanted;
+
+static int64_t in_order(const Wanted *w, int64_t row)
 {
-    DType type = d->spec.result;
-    int64_t n = matmul_columns_of_c(&d->spec, trial->problem.n);
-    double squares = 0, norm = 0, largest = 0;
+    return w->order == FORWARDS ? row : w->data->rows - 1 - row;
+}
+
+/* Returns an element of row `row` of those of experts, which is not nobody's. */
+static double find_product(const Wanted *w, int64_t row, int64_t column)
+{
+    const Data *d = w->data;
+    int64_t of_a = in_order(w, d->spec.gather ? w->ids[row] / d->spec.top : row);
+    return d->c[(matrix_of(d, row, w->m) * d->rows + of_a) * w->n + column];
+}
+
+/* Finds an element of C. False: nobody writes it. */
+static bool find_wanted(const Wanted *w, int64_t row, int64_t column, double *wanted)
+{
+    const Data *d = w->data;
+    const MatmulSpec *s = &d->spec;
+    *wanted = s->residual ? d->residual_values[in_order(w, row) * w->n + column] : 0;
+    if (!s->combine) {
+        row = s->scatter ? w->rows[row] : row;
+        bool written = matrix_of(d, row, w->m) >= 0;
+        *wanted += written ? find_product(w, row, column) : 0;
+        return written;
+    }
+    for (int64_t id = row * s->top; id < (row + 1) * s->top; id++)
+        if (w->route[id] > 0)
+            *wanted += (double)w->route[id] * find_product(w, w->rows[id], column);
+    return true;
+}
+
+static Difference compare_with(const Wanted *w, const void *c)
+{
+    DType type = w->data->spec.result;
+    int64_t count = data_result_rows(w->data, w->m) * w->n;
+    double squares = 0, norm = 0, largest = 0, wanted;
     unsigned bits = dtype_bits(type);
-    for (int64_t i = 0; i < m * n; i++) {
-        int64_t row = order == FORWARDS ? i / n : d->rows - 1 - i / n, matrix = matrix_of(d, i / n, m);
+    for (int64_t i = 0; i < count; i++) {
         uint64_t code = bits_get(c, (size_t)i, bits);
-        if (matrix < 0) {
+        if (!find_wanted(w, i / w->n, i % w->n, &wanted)) {
             largest = code == UINT64_MAX >> (64 - bits) ? largest : INFINITY;
             continue;
         }
-        double wanted = d->c[(matrix * d->rows + row) * n + i % n], got = dtype_decode(type, code);
+        double got = dtype_decode(type, code);
         squares += (got - wanted) * (got - wanted);
         norm += wanted * wanted;
         largest = fmax(largest, fabs(got - wanted));
     }
-    return (Difference){sqrt(squares / norm), largest / sqrt(norm / (double)(m * n))};
+    return (Difference){sqrt(squares / norm), largest / sqrt(norm / (double)count)};
+}
+
+Difference data_compare(const Data *d, const Trial *trial, int64_t m, Order order,
+                        const void *c)
+{
+    size_t rows = (size_t)m;
+    Wanted w = {d, order, m, matmul_columns_of_c(&d->spec, trial->problem.n), calloc(rows, sizeof *w.rows),
+                calloc(rows, sizeof *w.ids), calloc(rows, sizeof *w.route)};
+    Difference difference = {NAN, NAN};         /* out of memory */
+    if (w.rows && w.ids && w.route) {
+        data_route(d, m, w.ids, w.route);
+        for (int64_t i = 0; i < m; i++)
+            w.rows[w.ids[i]] = i;
+        difference = compare_with(&w, c);
+    }
+    free(w.rows);
+    free(w.ids);
+    free(w.route);
+    return difference;
 }
 
 Difference data_bounds(const MatmulSpec *s)

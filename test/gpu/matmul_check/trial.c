@@ -16,7 +16,7 @@ struct Run {
     tilus_matmul_plan *plan;
     Data data;
     size_t c_bytes, workspace_bytes;    /* for the largest m */
-    uint64_t packed, bias, workspace, offsets;
+    uint64_t packed, bias, workspace, offsets, ids, route;
     uint64_t a[ORDERS], a_scales[ORDERS], residual[ORDERS], c[ORDERS];
     unsigned char *copy;        /* of results or a workspace, with its margin */
 };
@@ -199,6 +199,8 @@ static bool open_operands(Run *r, Outcome *o)
         ok = ok && open_order(r, order, o);
     return ok && place(r, d->bias, d->bias_bytes, &r->bias, o) &&
            check(o, e->allocate(e, (size_t)(d->matrices + 1) * sizeof(int32_t), &r->offsets)) &&
+           check(o, e->allocate(e, (size_t)d->rows * sizeof(int32_t), &r->ids)) &&
+           check(o, e->allocate(e, (size_t)d->rows * sizeof(float), &r->route)) &&
            check(o, e->allocate(e, r->workspace_bytes + MARGIN, &r->workspace)) &&
            check(o, e->fill(e, r->workspace, DATA_MARK, r->workspace_bytes + MARGIN)) &&
            check(o, e->fill(e, r->workspace, 0, TILUS_MATMUL_SEMAPHORES));
@@ -233,6 +235,8 @@ void run_close(Run *r)
     e->release(e, r->bias);
     e->release(e, r->workspace);
     e->release(e, r->offsets);
+    e->release(e, r->ids);
+    e->release(e, r->route);
     for (Order order = BACKWARDS; order < ORDERS; order++) {
         e->release(e, r->a[order]);
         e->release(e, r->a_scales[order]);
@@ -268,7 +272,7 @@ void run_describe(const tilus_matmul_plan *plan, int64_t m, char *text, size_t s
 /* C[m, n] is what is computed, and all bytes behind it are as they were. */
 static bool compare(const Run *r, int64_t m, Order order, Outcome *o)
 {
-    size_t bytes = r->c_bytes / (size_t)r->data.rows * (size_t)m;
+    size_t bytes = r->c_bytes / (size_t)r->data.rows * (size_t)data_result_rows(&r->data, m);
     Difference d = data_compare(&r->data, r->trial, m, order, r->copy);
     Difference bounds = data_bounds(&r->data.spec);
     char how[256];
@@ -310,9 +314,27 @@ static tilus_matmul_call call_of(const Run *r, int64_t m, Order order)
         .c = r->c[order], .workspace = r->workspace,
         .a_scales = matmul_has_a_scales(s) ? r->a_scales[order] : 0,
         .offsets = s->experts ? r->offsets : 0,
+        .ids = s->gather || s->scatter || s->combine ? r->ids : 0, .route = s->combine ? r->route : 0,
         .workspace_size = tilus_matmul_workspace_size(r->plan, m)};
 }
 
+static bool place_route(const Run *r, int64_t m, Outcome *o)
+{
+    Engine *e = r->engine;
+    int32_t *ids = calloc((size_t)m, sizeof *ids);
+    float *route = calloc((size_t)m, sizeof *route);
+    bool ok = (ids && route) || fail(o, "out of memory");
+    if (ok) {
+        data_route(&r->data, m, ids, route);
+        ok = check(o, e->upload(e, r->ids, ids, (size_t)m * sizeof *ids)) &&
+             check(o, e->upload(e, r->route, route, (size_t)m * sizeof *route));
+    }
+    free(ids);
+    free(route);
+    return ok;
+}
+
+/* Places what says which rows experts have. */
 static bool place_offsets(const Run *r, int64_t m, Outcome *o)
 {
     Engine *e = r->engine;
@@ -321,7 +343,7 @@ static bool place_offsets(const Run *r, int64_t m, Outcome *o)
         const int32_t offset = data_offset(&r->data, i, m);
         ok = check(o, e->upload(e, r->offsets + (uint64_t)i * sizeof offset, &offset, sizeof offset));
     }
-    return ok;
+    return ok && place_route(r, m, o);
 }
 
 /* Enqueues two products, where they can overlap. */
@@ -344,8 +366,8 @@ static bool compute(const Run *r, int64_t m, Outcome *o)
 static void spoil_result(const Run *r, int64_t m)
 {
     const MatmulSpec *s = &r->data.spec;
-    int64_t columns = matmul_columns_of_c(s, r->trial->problem.n);
-    bits_set(r->copy, (size_t)(m * columns / 2), dtype_bits(s->result), 0);
+    int64_t count = data_result_rows(&r->data, m) * matmul_columns_of_c(s, r->trial->problem.n);
+    bits_set(r->copy, (size_t)(count / 2), dtype_bits(s->result), 0);
 }
 
 static bool compare_results(const Run *r, int64_t m, bool spoil, Outcome *o)

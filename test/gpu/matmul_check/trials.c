@@ -450,6 +450,21 @@ static const struct Other {
     {"experts", {X("u4", "f16", 0, INTEGER, 3, PLAIN, false)}},
     {"experts", {X("f6e2m3", "bf16", 0, NONE, 4, SILU, true), .transposed = true}},
 #undef X
+#define IDS(w, a, g, z, e, t, f) .problem = {.weights = w, .activations = a, .n = 272, .k = 384, .group = g, .zeros = z, \
+                                             .function = f, .experts = e, .top = t, .gather = true
+#define TOKENS(t) .sizes = {t, 2 * t, 4 * t, 40 * t, 260 * t}
+    {"gathered", {IDS("u4", "f16", 128, NONE, 8, 4, SILU), .gated = true}, TOKENS(4)}},
+    {"gathered", {IDS("u3", "bf16", 64, FLOAT, 5, 3, PLAIN), .bias = true}, TOKENS(3)}},
+    {"scattered", {IDS("f4e2m1", "f16", 32, NONE, 6, 2, PLAIN), .scatter = true}, TOKENS(2)}},
+    {"scattered", {IDS("u8", "bf16", 128, INTEGER, 4, 4, GELU), .scatter = true, .residual = true}, TOKENS(4)}},
+    {"combined", {IDS("u4", "f16", 128, NONE, 16, 8, PLAIN), .combine = true}, TOKENS(8)}},
+    {"combined", {IDS("i4", "bf16", 32, FLOAT, 8, 4, PLAIN), .combine = true, .residual = true}, TOKENS(4)}},
+    {"combined", {IDS("f4e2m1", "bf16", 32, NONE, 32, 4, PLAIN), .combine = true, .bias = true}, TOKENS(4)}},
+    {"combined", {IDS("u8", "f16", 64, INTEGER, 6, 2, SILU), .combine = true, .residual = true}, TOKENS(2)}},
+    {"combined", {IDS("u6", "f16", 0, NONE, 4, 3, PLAIN), .combine = true}, TOKENS(3)}},
+    {"combined", {IDS("u2", "f16", 128, INTEGER, 64, 8, PLAIN), .combine = true, .residual = true, .bias = true}, TOKENS(8)}},
+#undef IDS
+#undef TOKENS
     {"one row", {FEW("u2", "f16", 64, INTEGER, 2048, 0, PLAIN, true), .packing = PACK_DEVICE}},
     {"one row", {FEW("u1", "bf16", 128, FLOAT, 2048, 0, SILU, false), .packing = PACK_DEVICE}},
     {"one row", {FEW("i8", "f16", 0, NONE, 1100, 0, GELU, false), .packing = PACK_DEVICE}},
