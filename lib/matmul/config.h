@@ -249,8 +249,8 @@ int matmul_parts(const MatmulConfig *config);
  * cuOccupancyMaxActiveClusters says of an H200; of other devices as large a share. */
 int64_t matmul_clusters_at_once(int64_t parts, const MatmulDevice *device);
 
-/* Returns true where blocks of @matmul_wgmma, as many as multiprocessors, would put their few tiles together for longer than some
- * of them have nothing to do if each tile has one block. */
+/* Returns true where blocks of @matmul_wgmma, as many as multiprocessors, would put their few tiles together for longer
+ * than some of them have nothing to do if each tile has one block. */
 bool matmul_leaves_blocks_idle(const MatmulSpec *spec, const MatmulConfig *config, int64_t all_tiles, int multiprocessors);
 
 /* Returns M_STEP of @matmul_wgmma: 32 rows of C that are stored at a time where two times as many

@@ -187,9 +187,9 @@ static double wgmma_iteration(const MatmulSpec *s, const MatmulConfig *c)
     return matmul_has_single_fragments(c) ? single_iteration(s, c) : wgmma_clocks(s, c) / clocks_a_us;
 }
 
-/* Returns the time of a product whose clusters have a tile each, fitted to measurements of u4 on an H200: those that run at once
- * take an iteration, which is longer where all multiprocessors are at work, for each 128 of a part of k, and read the other
- * parts' sums. */
+/* Returns the time of a product whose clusters have a tile each, fitted to measurements of u4 on an H200: those that run at
+ * once take an iteration, which is longer where all multiprocessors are at work, for each 128 of a part of k, and read the
+ * other parts' sums. */
 static double cluster_time(const MatmulSpec *s, const MatmulConfig *c, int64_t m, const MatmulDevice *d)
 {
     const double fixed_us = 1.0, arrange_us = 1.5, stages_more = 1.02, part_us = 0.5, exchange_us = 6.5e-5, busy_more = 0.1,

@@ -108,9 +108,9 @@ static bool arrives_elsewhere(Op *op, void *data)
     return op->code != OP_mbarrier_arrive || !op_attr(op, ATTR_RANK) || op->operands[0] != data;
 }
 
-/* Returns true where threads of other blocks arrive at the mbarriers of an arrival or a wait. Where only the block's own do, they
- * order enough for the block: what one of its threads then tells other blocks is all that it knows (PTX ISA, memory consistency
- * model: causality order is transitive). */
+/* Returns true where threads of other blocks arrive at the mbarriers of an arrival or a wait. Where only the block's own do,
+ * they order enough for the block: what one of its threads then tells other blocks is all that it knows (PTX ISA, memory
+ * consistency model: causality order is transitive). */
 static bool is_told_by_others(const Op *op)
 {
     return op->operand_count > 0 &&

@@ -85,8 +85,8 @@ static bool is_ordering(const Op *op)
            kind == SYNC_RELEASE || is_wait_before_copies(op);
 }
 
-/* Adds what `threads` read in the ops up to `op`, from the last one back to an arrival, a barrier or the like, which has a fence
- * where it needs one. Returns true where there is such an op. One inside a region ends nothing: the region may not run. */
+/* Adds what `threads` read in the ops up to `op`, from the last one back to an arrival, a barrier or the like, which has a
+ * fence where it needs one. Returns true where there is such an op. One inside a region ends nothing: it may not run. */
 static bool add_last_reads(const Op *op, ThreadRange threads, unsigned *reads)
 {
     for (; op; op = op->prev) {
