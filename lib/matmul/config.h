@@ -245,8 +245,8 @@ int matmul_cluster(const MatmulSpec *spec, const MatmulConfig *config);
 /* Returns PARTS of @matmul_parts: the blocks of a cluster that have parts of k of one tile; 1 of all others. */
 int matmul_parts(const MatmulConfig *config);
 
-/* Returns how many clusters of that many blocks, each of which has a multiprocessor, run at once: clusters lie within a GPC, as
- * cuOccupancyMaxActiveClusters says of an H200; of other devices as large a share. */
+/* Returns how many clusters of `parts` blocks, 1 to 8, each of which has a multiprocessor, run at once: clusters lie within a
+ * GPC, as cuOccupancyMaxActiveClusters says of an H200; of other devices as large a share, at least one. */
 int64_t matmul_clusters_at_once(int64_t parts, const MatmulDevice *device);
 
 /* Returns true where blocks of @matmul_wgmma, as many as multiprocessors, would put their few tiles together for longer

@@ -637,11 +637,13 @@ static bool are_whole_tiles(const MatmulSpec *spec, const MatmulConfig *c)
 
 enum { BLOCKS_MAX = 65535 };
 
-/* Returns true where sums of parts of k may have an order of their own, and every part has an iteration. */
-static bool has_parts(const MatmulSpec *spec, const MatmulConfig *c)
+/* Returns true where sums of parts of k may have an order of their own, every part has an iteration, and a cluster has room. */
+static bool has_parts(const MatmulSpec *spec, const MatmulConfig *c, const MatmulDevice *device)
 {
-    return !spec->experts && !spec->batch_invariant && !matmul_is_a8(spec) && matmul_slices(spec) >= matmul_parts(c) &&
-           ceil_div_i64(spec->n, tile_rows(c)) * matmul_parts(c) <= BLOCKS_MAX;
+    int parts = matmul_parts(c);
+    return parts <= device->multiprocessors && !spec->experts && !spec->batch_invariant &&
+           !matmul_is_a8(spec) && matmul_slices(spec) >= parts &&
+           ceil_div_i64(spec->n, tile_rows(c)) * parts <= BLOCKS_MAX;
 }
 
 bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
@@ -651,7 +653,7 @@ bool matmul_config_fits(const MatmulSpec *spec, const MatmulConfig *c,
         SPILLED = 32,           /* registers: u4 with sums of 64 x 64 lacks 31 of 263 */
         WGMMA = 90,
     };
-    if (!is_valid(c) || !are_whole_tiles(spec, c) || (matmul_parts(c) > 1 && !has_parts(spec, c)) ||
+    if (!is_valid(c) || !are_whole_tiles(spec, c) || (matmul_parts(c) > 1 && !has_parts(spec, c, device)) ||
         (c->stages > 0 && !has_bulk_copies(device->capability)) ||
         (matmul_is_a8(spec) && !matmul_by_wgmma(c)) ||
         (c->register_reallocation && !has_setmaxnreg(device->capability)) ||
@@ -824,7 +826,7 @@ static void visit_warps(const Space *s, MatmulConfig c)
             }
 }
 
-/* Visits one block a tile, and as many as let all tiles run at once. */
+/* Visits one block a tile, and as many parts of it as let all tiles run at once. */
 static void visit_parts(const Space *s, MatmulConfig c)
 {
     int64_t tiles = ceil_div_i64(s->spec->n, tile_rows(&c)) * ceil_div_i64(s->bucket, 8 * c.tiles);

@@ -151,7 +151,8 @@ static bool check_use(const Reader *r, const MatmulTuning *t)
 /* Reads m and a configuration, which need not fit a device's shared memory and registers. */
 static bool read_config(const Reader *r, MatmulTuning *t)
 {
-    static const MatmulDevice any = {"", 90, 1, INT64_MAX / 2, INT64_MAX / 2, 1};
+    enum { CLUSTER = 8 };       /* multiprocessors, for blocks of the largest */
+    static const MatmulDevice any = {"", 90, CLUSTER, INT64_MAX / 2, INT64_MAX / 2, 1};
     char text[MATMUL_CONFIG_MAX];
     if (!read_number(r, "m", 1, MOST, &t->m) || !read_fields(r, &t->config))
         return false;

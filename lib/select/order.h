@@ -4,8 +4,8 @@
 
 #include "ir/ir.h"
 
-/* Returns true when `op` runs only after `first` in each run of the program: it stands behind it, in no loop with it, and all
- * threads that run it have run `first` before. */
+/* Returns true when `op` never comes before `first`: it stands behind it, in no loop with it, and threads that run it run
+ * `first`, too, where anything does. */
 bool op_always_follows(const Op *op, const Op *first);
 
 #endif

@@ -464,7 +464,11 @@ static void test_clusters_at_once(void **state)
     const int h200_clusters[] = {132, 66, 39, 30, 22, 17, 15, 15};
     for (int parts = 1; parts <= (int)COUNT(h200_clusters); parts++)
         assert_int_equal(matmul_clusters_at_once(parts, &h200), h200_clusters[parts - 1]);
-    assert_int_equal(matmul_clusters_at_once(8, &small), 1);
+    assert_int_equal(matmul_clusters_at_once(4, &small), 1);
+    MatmulSpec s = spec_of((tilus_matmul_problem){.weights = "u4", .n = 256, .k = 1024, .group = 128});
+    MatmulConfig c = {64, 4, 8, 1, 4, 8, 8, 3, 0, 1, 0, 1};
+    assert_true(matmul_config_fits(&s, &c, &h200));
+    assert_false(matmul_config_fits(&s, &c, &small));
 }
 
 /* Neighbors in n share A where tiles have single fragments, and each has one. */
