@@ -562,9 +562,9 @@ static bool is_valid_parts(const MatmulConfig *c)
 /* Returns true for what @matmul_wgmma has. */
 static bool is_valid_wgmma(const MatmulConfig *c)
 {
-    enum { STAGES_LEAST = 2, SUMMED = 1 };
+    enum { STAGES_LEAST = 2 };
     bool pairs = tile_rows(c) == PAIRS_N && c->tiles <= PAIRS_MOST;
-    int mbarriers = 2 * c->stages + SUMMED + halves_mbarriers(c);
+    int summed = matmul_parts(c) > 1, mbarriers = 2 * c->stages + summed + halves_mbarriers(c);
     return (pairs || matmul_has_single_fragments(c)) && is_valid_parts(c) && c->stage_k_tiles == 1 &&
            c->columns == 8 && mbarriers <= LIMIT_MBARRIERS && is_one_of(c->tiles, wgmma_tiles) &&
            c->stages >= STAGES_LEAST && c->per_sm == 1 &&

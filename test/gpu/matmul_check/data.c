@@ -5,6 +5,7 @@
 
 #include "support/bits.h"
 #include "support/integer.h"
+#include "support/scalar.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -281,16 +282,11 @@ static int64_t matrix_of(const Data *d, int64_t row, int64_t m)
     return matrix < d->matrices ? matrix : -1;
 }
 
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    return b ? greatest_divisor(b, a % b) : a;
-}
-
 int32_t data_id(int64_t row, int64_t m)
 {
     enum { LEAST = 5 };
     int64_t step = LEAST;
-    while (greatest_divisor(m, step) > 1)
+    while (gcd_i64(m, step) > 1)
         step++;
     return (int32_t)((row * step + m / 3) % m);
 }
@@ -398,7 +394,7 @@ void data_free(Data *d)
     free(d->c);
 }
 
-/* What C is compared with: `rows` has the row of each id, and `route` its weight. */
+/* Wanted is what C is compared with: `rows` has the row of each id, and `route` its weight. */
 typedef struct Wanted {
     const Data *data;
     Order order;

@@ -301,6 +301,11 @@ static bool compare_workspace(const Run *r, int64_t m, Outcome *o)
     return true;
 }
 
+static bool has_ids(const MatmulSpec *s)
+{
+    return s->gather || s->scatter || s->combine;
+}
+
 static tilus_matmul_call call_of(const Run *r, int64_t m, Order order)
 {
     const Trial *t = r->trial;
@@ -314,7 +319,7 @@ static tilus_matmul_call call_of(const Run *r, int64_t m, Order order)
         .c = r->c[order], .workspace = r->workspace,
         .a_scales = matmul_has_a_scales(s) ? r->a_scales[order] : 0,
         .offsets = s->experts ? r->offsets : 0,
-        .ids = s->gather || s->scatter || s->combine ? r->ids : 0, .route = s->combine ? r->route : 0,
+        .ids = has_ids(s) ? r->ids : 0, .route = s->combine ? r->route : 0,
         .workspace_size = tilus_matmul_workspace_size(r->plan, m)};
 }
 
@@ -343,7 +348,7 @@ static bool place_offsets(const Run *r, int64_t m, Outcome *o)
         const int32_t offset = data_offset(&r->data, i, m);
         ok = check(o, e->upload(e, r->offsets + (uint64_t)i * sizeof offset, &offset, sizeof offset));
     }
-    return ok && place_route(r, m, o);
+    return ok && (!has_ids(&r->data.spec) || place_route(r, m, o));
 }
 
 /* Enqueues two products, where they can overlap. */
